@@ -314,8 +314,37 @@ def test_geoms_vary_between_environments_and_a_pair_does_not():
     np.testing.assert_allclose(found, [[0.7, 1.0], [0.7, 2.0]], rtol=1e-6)
 
 
+def near_contacts(sys, poses):
+    """Return tables of the contacts nearer than the sum of the margins, for poses of free bodies.
+
+    The columns are both links, the distance, the point and the normal.
+    """
+
+    def nearest(q):
+        x, _ = kinematics.forward(sys, q.reshape(-1), jnp.zeros(sys.qd_size()))
+        found = contact.get(sys, x)
+        return (found.dist, *found.pos.T, *found.frame[:, 0].T), found.link_idx
+
+    run = jax.jit(jax.vmap(nearest), compiler_options=FAST_COMPILE)
+    (dist, *numbers), links = run(jnp.asarray(poses))
+    out = []
+    for i in range(len(poses)):
+        near = np.asarray(dist[i]) < 0
+        first, second = (np.broadcast_to(side, dist.shape)[i][near] for side in links)
+        table = np.stack([first, second, dist[i][near], *(n[i][near] for n in numbers)], axis=1)
+        out.append(table[np.lexsort(np.round(table, 6).T[::-1])])
+    return out
+
+
+def poses_of(bodies, spread, seed):
+    """Return random poses of free bodies, (8, bodies, 7)."""
+    poses = np.random.default_rng(seed).normal(size=(8, bodies, 7)) * ([spread] * 3 + [1] * 4)
+    poses[..., 3:] /= np.linalg.norm(poses[..., 3:], axis=-1, keepdims=True)
+    return poses
+
+
 @pytest.mark.slow
-def test_one_program_of_all_convex_types_gives_what_each_pair_has():
+def test_one_program_of_all_convex_types_gives_what_each_pair_has(f64):
     """Four types in random places, against the colliders of their pairs."""
     builder, size = ModelBuilder(), {"mesh": {"points": HULL}}
     kinds = ("capsule", "box", "ellipsoid", "mesh")
@@ -323,31 +352,36 @@ def test_one_program_of_all_convex_types_gives_what_each_pair_has():
         builder.add_body(kind, mass=1.0, inertia=(0.01,) * 3)
         builder.add_joint(kind, "free")
         builder.add_geom(kind, kind, **size.get(kind, {"size": (0.08, 0.12, 0.1)}))
-    every, rng = builder.build(), np.random.default_rng(5)
+    every = builder.build()
     # No pair of the six is left out, and the contacts fit into shorter lists than they could fill.
     listed = every.tree_replace({"opt.max_geom_pairs": 6, "opt.max_contact_points": 10})
-    assert broad_phase.uses_broad_phase(listed)
-    assert not broad_phase.uses_broad_phase(every)
-
-    def nearest(sys, q):
-        x, _ = kinematics.forward(sys, q.reshape(-1), jnp.zeros(sys.qd_size()))
-        found = contact.get(sys, x)
-        return (found.dist, *found.pos.T, *found.frame[:, 0].T), found.link_idx
-
-    with jax.enable_x64(True):
-        poses = rng.normal(size=(8, len(kinds), 7)) * ([0.1] * 3 + [1] * 4)
-        poses[..., 3:] /= np.linalg.norm(poses[..., 3:], axis=-1, keepdims=True)
-        results = []
-        for sys in (every, listed):
-            run = jax.jit(jax.vmap(functools.partial(nearest, sys)), compiler_options=FAST_COMPILE)
-            results.append(run(jnp.asarray(poses)))
-    for i in range(8):
-        rows = []
-        for (dist, *numbers), links in results:
-            near = np.asarray(dist[i]) < 0
-            first, second = (np.broadcast_to(side, dist.shape)[i][near] for side in links)
-            table = np.stack([first, second, dist[i][near], *(n[i][near] for n in numbers)], axis=1)
-            rows.append(table[np.lexsort(table.T[::-1])])
-        assert len(rows[0]) > 1
+    assert [broad_phase.uses_broad_phase(s) for s in (every, listed)] == [False, True]
+    poses, counts = poses_of(len(kinds), 0.1, 5), 0
+    for wanted, found in zip(
+        near_contacts(every, poses), near_contacts(listed, poses), strict=True
+    ):
+        counts += len(wanted)
         # The normal of a round shape is known to the root of the gap's precision.
-        np.testing.assert_allclose(rows[1], rows[0], atol=1e-7)
+        np.testing.assert_allclose(found, wanted, atol=1e-7)
+    assert counts > 15
+
+
+@pytest.mark.slow
+def test_one_program_of_a_height_field_gives_what_each_pair_has(f64):
+    """Two types on hilly ground, against the colliders of their pairs."""
+    heights = " ".join(map(str, np.random.default_rng(4).random(25).round(3)))
+    shapes = ('type="ellipsoid" size=".2 .1 .15"', 'type="cylinder" size=".1 .15"')
+    bodies = "".join(f"<body><freejoint/><geom {shape}/></body>" for shape in shapes)
+    every = mjcf.loads(f"""<mujoco><asset><hfield name="hills" nrow="5" ncol="5"
+    size="1 1 .2 .1" elevation="{heights}"/></asset><worldbody><geom type="hfield" hfield="hills"/>
+    {bodies}</worldbody></mujoco>""")
+    listed = every.tree_replace({"opt.max_geom_pairs": 3, "opt.max_contact_points": 8})
+    assert [broad_phase.uses_broad_phase(s) for s in (every, listed)] == [False, True]
+    poses, counts = poses_of(2, 0.2, 6), 0
+    poses[..., 2] += 0.1
+    for wanted, found in zip(
+        near_contacts(every, poses), near_contacts(listed, poses), strict=True
+    ):
+        counts += len(wanted)
+        np.testing.assert_allclose(found, wanted, atol=1e-7)
+    assert counts > 8

@@ -14,16 +14,14 @@ import numpy as np
 
 from brax.base import System
 from brax.colliders.bounds import FACE_CORNERS, BoundedShapes, least_gap
-from brax.colliders.convex.any_convex import AnyConvex, any_of
-from brax.colliders.convex.convex_convex import ConvexConvex
-from brax.colliders.dispatch import is_derived
-from brax.colliders.interface import Collider, CollisionGroup, GeometryType, Shape, Touch
+from brax.colliders.collider_pairs import ColliderPairs, collider_pairs, is_bounded, pair_geoms
+from brax.colliders.convex.any_convex import AnyConvex
+from brax.colliders.interface import GeometryType, Shape, Touch
 from brax.colliders.narrow_phase import (
     LinkFrames,
     collide,
     height_table,
     local_shape,
-    of_one_collider,
     place_shapes,
     side_by_side,
 )
@@ -72,23 +70,10 @@ class ListedContacts(NamedTuple):
     bound: pairs that are not tested count once."""
 
 
-class ColliderPairs(NamedTuple):
-    """The pairs of one collider, or those of all pairs of convex types, which share one."""
-
-    collider: Collider
-    """The collider that tests them."""
-    groups: tuple[int, ...]
-    """Indices of its collision groups."""
-    pairs: np.ndarray
-    """Indices of the pairs, among the pairs of all groups."""
-    kept: int
-    """Number of candidate pairs, which are tested at each state."""
-
-
 def uses_broad_phase(sys: System) -> bool:
     """Return whether the broad phase limits the pairs or the contacts of a model."""
     pairs, points = _limits(sys)
-    few = all(len(a.pairs) == a.kept for a in _collider_pairs(sys, pairs))
+    few = all(len(a.pairs) == a.kept for a in collider_pairs(sys, pairs))
     return not (few and all(n <= points for n in _widths(sys, pairs).values()))
 
 
@@ -135,7 +120,7 @@ def _widths(sys: System, most: int) -> dict[int, int]:
     # apart.
     out: dict[int, int] = {}
     width, points = _width(sys), _point_counts(sys)
-    for entry in _collider_pairs(sys, most):
+    for entry in collider_pairs(sys, most):
         for w, n in zip(*np.unique(width[entry.pairs], return_counts=True), strict=True):
             # At most all candidate pairs of a collider may have the same dimension.
             count = min(int(n), entry.kept) * entry.collider.n_contacts
@@ -159,59 +144,6 @@ def _point_counts(sys: System) -> np.ndarray:
     )
 
 
-def _collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
-    """Return the pairs of each collider, of which it tests `most` if their gaps have bounds."""
-    counts = [len(g.geom1) for g in sys.collisions]
-    starts = np.cumsum([0, *counts])
-    out = []
-    for groups in _of_one_program(sys):
-        pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
-        group = sys.collisions[groups[0]]
-        # Pairs without a bound of their gap, such as those of signed distances, are all tested.
-        kept = min(most, len(pairs)) if _is_bounded(sys, group) else len(pairs)
-        collider = group.collider
-        if _is_convex(collider):
-            kinds = zip(*(_kinds(sys, sys.collisions[i]) for i in groups), strict=True)
-            collider = ConvexConvex(*map(any_of, kinds))
-        out.append(ColliderPairs(collider, tuple(groups), pairs, kept))
-    return out
-
-
-def _of_one_program(sys: System) -> list[list[int]]:
-    """Return the indices of the groups, collected into lists that share one program."""
-    # The program of two convex shapes is long, so there is one for all pairs of types.
-    convex = [i for i, group in enumerate(sys.collisions) if _is_convex(group.collider)]
-    out = [groups for groups in of_one_collider(sys) if groups[0] not in convex]
-    return [*out, convex] if convex else out
-
-
-def _is_convex(collider: Collider) -> bool:
-    """Return whether a collider tests two convex types, and is not one of a package's own."""
-    return isinstance(collider, ConvexConvex) and is_derived(collider)
-
-
-def _is_bounded(sys: System, group: CollisionGroup) -> bool:
-    """Return whether the gaps of a group's pairs have a lower bound: support functions give it.
-
-    A height field counts by its bounding box; the pairs of a group must share it.
-    """
-    a, b = _kinds(sys, group)
-    if a.has_heights:
-        return len(set(group.geom1)) == 1 and b.corners > 0
-    return (isinstance(a, PlaneGeometry) or a.corners > 0) and b.corners > 0
-
-
-def _kinds(sys: System, group: CollisionGroup) -> tuple[GeometryType, GeometryType]:
-    """Return the two types of the geoms of a group's pairs."""
-    return sys.geom_types[group.geom1[0]], sys.geom_types[group.geom2[0]]
-
-
-def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the second geoms of the pairs of all groups."""
-    first, second = ([g for c in sys.collisions for g in getattr(c, k)] for k in ("geom1", "geom2"))
-    return np.array(first), np.array(second)
-
-
 def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[ListedContacts]:
     """Return the contacts at a state that are within reach, in the order of `contact_widths`.
 
@@ -225,7 +157,7 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
     # All geoms are placed once; candidate pairs then gather theirs by index.
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
     geoms = place_shapes(local, sys.geom_link, frames)
-    by_collider, width = _collider_pairs(sys, most), _width(sys)
+    by_collider, width = collider_pairs(sys, most), _width(sys)
     tested = [
         _candidate_pairs(sys, a, geoms, reach)
         if _is_culled(sys, a)
@@ -313,13 +245,12 @@ class _Tested(NamedTuple):
 
 def _is_culled(sys: System, entry: ColliderPairs) -> bool:
     """Return whether only the candidate pairs of a collider are tested, not all."""
-    group = sys.collisions[entry.groups[0]]
-    if not _is_bounded(sys, group):
+    if not is_bounded(sys, sys.collisions[entry.groups[0]]):
         return False
     # The test of simple shapes costs as much as the bound of their gap.
-    first, second = _kinds(sys, group)
+    first, second = entry.kinds
     flat = not isinstance(first, PlaneGeometry) and second.corners >= FACE_CORNERS
-    return entry.kept < len(entry.pairs) or flat or is_derived(group.collider)
+    return entry.kept < len(entry.pairs) or flat or entry.is_long
 
 
 def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames, reach: jax.Array) -> _Tested:
@@ -361,10 +292,9 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
 
     def test(given: tuple[jax.Array, jax.Array]) -> tuple[Touch, jax.Array, jax.Array, jax.Array]:
         index, some = given
-        kinds = _test_kinds(sys, entry)
         shapes = [
             _chosen(sys, geoms, kind, side, jnp.asarray(side)[index])
-            for kind, side in zip(kinds, sides, strict=True)
+            for kind, side in zip(entry.kinds, sides, strict=True)
         ]
         touch = collide(entry.collider, *shapes)
         touch = touch._replace(along=touch.edge())
@@ -377,19 +307,12 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
 
     some = jnp.arange(most)[:, None] < count
     # The program of convex shapes is long: it is there for one pair, not for several.
-    size = 1 if is_derived(sys.collisions[entry.groups[0]].collider) else chunk_size(most)
+    size = 1 if entry.is_long else chunk_size(most)
     none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), size)
     found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
     # Axes (chunks, points, pairs, batch) become (all points, batch).
     touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
     return _Tested(touch, near, pair, number, found - count)
-
-
-def _test_kinds(sys: System, entry: ColliderPairs) -> tuple[GeometryType, GeometryType]:
-    """Return the two types that the collider of some pairs takes."""
-    if isinstance(entry.collider, ConvexConvex):
-        return entry.collider.first, entry.collider.second
-    return _kinds(sys, sys.collisions[entry.groups[0]])
 
 
 def _numbers(sys: System) -> np.ndarray:

@@ -1,0 +1,112 @@
+"""The pairs of a model's geoms, by the collider that tests them at each state.
+
+A program that finds the contacts of convex shapes is long, and takes a compiler long. So all pairs
+of convex types share one, and all pairs of a height field and a convex type: their colliders take
+`any_convex` types.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from brax.base import System
+from brax.colliders.convex.any_convex import any_of
+from brax.colliders.convex.convex_convex import ConvexConvex
+from brax.colliders.convex.convex_height_field import HeightFieldConvex
+from brax.colliders.dispatch import is_derived
+from brax.colliders.interface import Collider, CollisionGroup, GeometryType
+from brax.colliders.narrow_phase import of_one_collider
+from brax.colliders.shapes.capsule import CAPSULE
+from brax.colliders.shapes.plane import PlaneGeometry
+from brax.colliders.shapes.sphere import SPHERE
+
+
+class ColliderPairs(NamedTuple):
+    """The pairs that one collider tests."""
+
+    collider: Collider
+    """The collider."""
+    kinds: tuple[GeometryType, GeometryType]
+    """The two types that it takes."""
+    groups: tuple[int, ...]
+    """Indices of the collision groups."""
+    pairs: np.ndarray
+    """Indices of the pairs, among the pairs of all groups."""
+    kept: int
+    """Number of candidate pairs, which are tested at each state."""
+    is_long: bool
+    """True if the collider's program is long."""
+
+
+def collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
+    """Return the pairs of each collider, of which it tests `most` if their gaps have bounds."""
+    counts = [len(g.geom1) for g in sys.collisions]
+    starts = np.cumsum([0, *counts])
+    out = []
+    for groups in _of_one_program(sys):
+        pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
+        group = sys.collisions[groups[0]]
+        # Pairs without a bound of their gap, such as those of signed distances, are all tested.
+        kept = min(most, len(pairs)) if is_bounded(sys, group) else len(pairs)
+        first, second = zip(*(_kinds(sys, sys.collisions[i]) for i in groups), strict=True)
+        kinds = any_of(first), any_of(second)
+        collider = _collider([sys.collisions[i].collider for i in groups], kinds)
+        long = is_derived(group.collider)
+        out.append(ColliderPairs(collider, kinds, tuple(groups), pairs, kept, long))
+    return out
+
+
+def is_bounded(sys: System, group: CollisionGroup) -> bool:
+    """Return whether the gaps of a group's pairs have a lower bound: support functions give it.
+
+    A height field counts by its bounding box; the pairs of a group must share it.
+    """
+    a, b = _kinds(sys, group)
+    if a.has_heights:
+        return len(set(group.geom1)) == 1 and b.corners > 0
+    return (isinstance(a, PlaneGeometry) or a.corners > 0) and b.corners > 0
+
+
+def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the second geoms of the pairs of all groups."""
+    first, second = ([g for c in sys.collisions for g in getattr(c, k)] for k in ("geom1", "geom2"))
+    return np.array(first), np.array(second)
+
+
+def _kinds(sys: System, group: CollisionGroup) -> tuple[GeometryType, GeometryType]:
+    """Return the two types of the geoms of a group's pairs."""
+    return sys.geom_types[group.geom1[0]], sys.geom_types[group.geom2[0]]
+
+
+def _of_one_program(sys: System) -> list[list[int]]:
+    """Return the indices of the groups, collected into lists that share one program."""
+    out: dict[Any, list[int]] = {}
+    for groups in of_one_collider(sys):
+        out.setdefault(_program(sys, groups[0]), []).extend(groups)
+    return list(out.values())
+
+
+def _program(sys: System, number: int) -> Any:
+    """Return a key that the groups of one program share."""
+    group = sys.collisions[number]
+    collider = group.collider
+    # A package's own colliders are left as they are.
+    if is_derived(collider):
+        if isinstance(collider, ConvexConvex):
+            return "convex"
+        # Spheres and capsules have closed forms, which are short.
+        if isinstance(collider, HeightFieldConvex) and collider.kind not in (SPHERE, CAPSULE):
+            return collider.grid, tuple(set(group.geom1))
+    return number
+
+
+def _collider(colliders: list[Collider], kinds: tuple[GeometryType, GeometryType]) -> Collider:
+    """Return the collider that stands for some that share a program."""
+    collider = colliders[0]
+    if is_derived(collider) and isinstance(collider, ConvexConvex):
+        return ConvexConvex(*kinds)
+    if is_derived(collider) and isinstance(collider, HeightFieldConvex):
+        windows = [c.window for c in colliders if isinstance(c, HeightFieldConvex)]
+        rows, columns = (max(side) for side in zip(*windows, strict=True))
+        return HeightFieldConvex(kinds[1], collider.grid, (rows, columns))
+    return collider
