@@ -94,7 +94,7 @@ def test_joint_density_is_the_product():
 
 @pytest.mark.parametrize("kind", [NormalTanhDistribution, NormalDistribution])
 def test_the_kl_divergence_is_the_integral_that_defines_it(kind):
-    """Of the densities of actions, over raw actions; two of them add up."""
+    """The densities of actions, over raw actions; the divergences of two actions add up."""
     distribution, other = kind(1), jnp.array([-0.2, 0.9])
     raw = _raw_grid()
     log_p, log_q = (
