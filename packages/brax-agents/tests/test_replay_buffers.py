@@ -39,7 +39,6 @@ def test_it_holds_the_last_steps_of_every_environment(asked, stride, steps):
 @pytest.mark.parametrize(("inserted", "length"), [(4, 3), (7, 1), (9, 3), (9, 7)])
 def test_windows_are_consecutive_steps_of_one_environment(inserted, length):
     """Each window of what is there is drawn, and none leads from the newest step to the oldest."""
-    # T91
     buffer = ReplayBuffer(21, 3, SAMPLE, 900)
     state = buffer.init()
     for step in range(inserted):
