@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from brax.env import Env, State
 from brax.training import types
 from brax.training.acme import running_statistics
+from brax.training.distributed import devices
 from brax.training.nn import images
 
 EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
@@ -149,6 +150,55 @@ class Learner(abc.ABC):
             images.vectors(observations),
             until_count=self.config.normalize_until_count,
         )
+
+    def dealt(self, key: jax.Array, rows: Any, number: int) -> Any:
+        """Return rows in random order as minibatches, whose rows the devices share.
+
+        Args:
+            key: random key.
+            rows: a pytree of arrays (rows, ...).
+            number: number of minibatches, which divides that of the rows.
+
+        Returns:
+            A pytree of arrays (minibatches, rows of a minibatch, ...).
+        """
+        order = shuffled(key, len(jax.tree.leaves(rows)[0]))
+
+        def deal(x: jax.Array) -> jax.Array:
+            # A permutation: no row is out of bounds or taken twice, so XLA need not check.
+            part = x.at[order].get(mode="promise_in_bounds", unique_indices=True)
+            return part.reshape(number, -1, *x.shape[1:])
+
+        return devices.shard(jax.tree.map(deal, rows), self.mesh, axis=1)
+
+    def in_epochs(
+        self,
+        update: Callable[[Any, Any, jax.Array], tuple[Any, Any]],
+        learned: Any,
+        rows: Any,
+        key: jax.Array,
+    ) -> tuple[Any, Any]:
+        """Pass over experience `num_updates_per_batch` times, in `num_minibatches` minibatches.
+
+        Args:
+            update: takes what is learned, a minibatch and a random key; returns what is learned
+                next, and something to keep.
+            learned: what is learned.
+            rows: the experience, a pytree of arrays (rows, ...).
+            key: random key.
+
+        Returns:
+            What is learned in the end, and what was kept, (epochs, minibatches, ...).
+        """
+        number = self.config.num_minibatches
+
+        def epoch(learned: Any, key: jax.Array) -> tuple[Any, Any]:
+            shuffle, rest = jax.random.split(key)
+            parts = self.dealt(shuffle, rows, number), jax.random.split(rest, number)
+            return jax.lax.scan(lambda now, inputs: update(now, *inputs), learned, parts)
+
+        keys = jax.random.split(key, self.config.num_updates_per_batch)
+        return jax.lax.scan(epoch, learned, keys)
 
 
 def repeated(

@@ -91,6 +91,28 @@ def split(
     return [{k: v for k, v in settings.items() if k in part} for part in names]
 
 
+def check_divides(name: str, number: int, product: str, whole: int) -> None:
+    """Reject a number that does not divide another.
+
+    Args:
+        name: name of the number's setting.
+        number: the number.
+        product: how the other number comes about, such as `a=2 * b=3`.
+        whole: the other number.
+
+    Raises:
+        ConfigError: naming the numbers and the nearest that fits.
+    """
+    if whole % number == 0:
+        return
+    legal = [n for n in range(1, whole + 1) if whole % n == 0]
+    nearest = min(legal, key=lambda n: abs(n - number))
+    raise ConfigError(
+        f"{product} = {whole} must be a multiple of {name}={number}; the nearest that fits is "
+        f"{name}={nearest}."
+    )
+
+
 def _plain(value: Any) -> Any:
     """Return a setting as JSON can represent it, if that is the same value."""
     if isinstance(value, np.generic):

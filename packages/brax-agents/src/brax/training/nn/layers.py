@@ -223,7 +223,7 @@ class Critics(linen.Module):
 
     @linen.compact
     def __call__(self, features: jax.Array, action: jax.Array) -> jax.Array:
-        """Map (..., features) and (..., actions) to (..., number)."""
+        """Map (..., features) and (..., actions) to (..., number * width of the last layer)."""
         data = jnp.concatenate([features, action], axis=-1)
         networks = [
             MLP(

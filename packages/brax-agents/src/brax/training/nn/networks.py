@@ -293,14 +293,16 @@ def make_q_network(
     layer_norm: bool = False,
     obs_key: str = "state",
     kernel_init: Initializer = KERNEL_INIT,
+    outputs: int = 1,
 ) -> FeedForwardNetwork:
-    """Return critics: networks from an observation and an action to a value each, (..., n_critics).
+    """Return critics: networks from an observation and an action to a value each.
 
-    There are `n_critics` networks. The other arguments are those of `make_policy_network`.
+    There are `n_critics` networks with `outputs` numbers each, side by side in (..., n_critics *
+    outputs). The other arguments are those of `make_policy_network`.
     """
     module = Critics(
         n_critics,
-        (*widths(hidden_layer_sizes), 1),
+        (*widths(hidden_layer_sizes), outputs),
         activation_of(activation),
         layer_norm,
         kernel_init,

@@ -10,7 +10,7 @@ from brax.training import config
 from brax.training.acme import running_statistics
 from brax.training.agents.ppo.losses import PPOLossConfig
 from brax.training.agents.ppo.optimizer import LRSchedule
-from brax.training.settings import choice, number
+from brax.training.settings import check_divides, choice, number
 
 
 @dataclass(frozen=True)
@@ -141,15 +141,8 @@ class PPOConfig(config.RunConfig):
         unrolls = self.batch_size * self.num_minibatches
         # Every environment runs a whole number of unrolls in a training step, so that all of them
         # stay in step and the batch has one shape.
-        if unrolls % self.num_envs == 0:
-            return
-        legal = [n for n in range(1, unrolls + 1) if unrolls % n == 0]
-        nearest = min(legal, key=lambda n: abs(n - self.num_envs))
-        raise ConfigError(
-            f"batch_size={self.batch_size} * num_minibatches={self.num_minibatches} = {unrolls} "
-            f"must be a multiple of num_envs={self.num_envs}; the nearest that fits is "
-            f"num_envs={nearest}."
-        )
+        product = f"batch_size={self.batch_size} * num_minibatches={self.num_minibatches}"
+        check_divides("num_envs", self.num_envs, product, unrolls)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from brax.training.learner import (
     ends,
     episodes,
     in_a_row,
-    shuffled,
 )
 from brax.training.nn import images
 from brax.training.policies import make_inference_fn
@@ -157,33 +156,14 @@ class PPOLearner(Learner):
         self, state: PPOTrainingState, batch: Batch, key: jax.Array
     ) -> tuple[PPOTrainingState, Updates]:
         """Pass over the experience in shuffled minibatches, with one update for each."""
-        config = self.config
-        unrolls = config.batch_size * config.num_minibatches
         normalizer = state.params.normalizer
-
-        def minibatch(learned: Learned, inputs: tuple[Batch, jax.Array]) -> tuple[Learned, Any]:
-            return self._update(learned, normalizer, *inputs)
-
-        def epoch(learned: Learned, key: jax.Array) -> tuple[Learned, Any]:
-            shuffle, rest = jax.random.split(key)
-            # Whole unrolls are shuffled: a row is one unroll with all of its steps.
-            rows = shuffled(shuffle, unrolls)
-
-            def deal(x: jax.Array) -> jax.Array:
-                # A permutation: no row is out of bounds or taken twice, so XLA need not check.
-                dealt = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
-                return dealt.reshape(config.num_minibatches, config.batch_size, *x.shape[1:])
-
-            # (minibatch, unroll, ...): the devices share the unrolls of every minibatch.
-            parts = devices.shard(jax.tree.map(deal, batch), self.mesh, axis=1)
-            keys = jax.random.split(rest, config.num_minibatches)
-            return jax.lax.scan(minibatch, learned, (parts, keys))
-
         learned = Learned(
             state.params.policy, state.params.value, state.optimizer_state, state.bad_updates
         )
-        keys = jax.random.split(key, config.num_updates_per_batch)
-        learned, (losses, finite) = jax.lax.scan(epoch, learned, keys)
+        # Whole unrolls are shuffled: a row is one unroll with all of its steps.
+        learned, (losses, finite) = self.in_epochs(
+            lambda now, part, key: self._update(now, normalizer, part, key), learned, batch, key
+        )
         state = state._replace(
             params=PPOParams(normalizer, learned.policy, learned.value),
             optimizer_state=learned.optimizer_state,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from brax.errors import ConfigError
 from brax.training.config import RunConfig
-from brax.training.settings import number
+from brax.training.settings import check_divides, number
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,6 @@ class REPPOConfig(RunConfig):
                 f"v_min={self.v_min} must be below v_max={self.v_max}: the critic "
                 "is a histogram over this range."
             )
+        product = f"num_envs={self.num_envs} * unroll_length={self.unroll_length}"
         rows = self.num_envs * self.unroll_length
-        if rows % self.num_minibatches == 0:
-            return
-        legal = [n for n in range(1, rows + 1) if rows % n == 0]
-        nearest = min(legal, key=lambda n: abs(n - self.num_minibatches))
-        raise ConfigError(
-            f"num_envs={self.num_envs} * unroll_length={self.unroll_length} = {rows} must be a "
-            f"multiple of num_minibatches={self.num_minibatches}; the nearest that fits is "
-            f"num_minibatches={nearest}."
-        )
+        check_divides("num_minibatches", self.num_minibatches, product, rows)

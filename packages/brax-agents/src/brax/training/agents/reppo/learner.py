@@ -20,7 +20,6 @@ from brax.training.agents.reppo.losses import (
     histogram_mean,
     soft_lambda_returns,
 )
-from brax.training.distributed import devices
 from brax.training.learner import (
     Episodes,
     Learner,
@@ -32,7 +31,6 @@ from brax.training.learner import (
     ends,
     episodes,
     in_a_row,
-    shuffled,
 )
 from brax.training.policies import ActorCriticParams
 from brax.training.runner import acting
@@ -179,31 +177,14 @@ class REPPOLearner(Learner):
         self, state: REPPOTrainingState, batch: Batch, key: jax.Array
     ) -> tuple[REPPOTrainingState, Updates]:
         """Pass over the experience in shuffled minibatches, with one update for each."""
-        config, normalizer, rows = self.config, state.params.normalizer, len(batch.target)
-
-        def minibatch(learned: Learned, inputs: tuple[Batch, jax.Array]) -> tuple[Learned, Any]:
-            return self._update(learned, normalizer, *inputs)
-
-        def epoch(learned: Learned, key: jax.Array) -> tuple[Learned, Any]:
-            shuffle, rest = jax.random.split(key)
-            order = shuffled(shuffle, rows)
-
-            def deal(x: jax.Array) -> jax.Array:
-                # A permutation: no row is out of bounds or taken twice, so XLA need not check.
-                dealt = x.at[order].get(mode="promise_in_bounds", unique_indices=True)
-                return dealt.reshape(config.num_minibatches, -1, *x.shape[1:])
-
-            # (minibatch, row, ...): the devices share the rows of every minibatch.
-            parts = devices.shard(jax.tree.map(deal, batch), self.mesh, axis=1)
-            keys = jax.random.split(rest, config.num_minibatches)
-            return jax.lax.scan(minibatch, learned, (parts, keys))
-
+        normalizer = state.params.normalizer
         weights = REPPOWeights(
             state.params.policy, state.params.value, state.log_temperature, state.log_multiplier
         )
         learned = Learned(weights, state.optimizer_state, state.bad_updates)
-        keys = jax.random.split(key, config.num_updates_per_batch)
-        learned, (losses, finite) = jax.lax.scan(epoch, learned, keys)
+        learned, (losses, finite) = self.in_epochs(
+            lambda now, part, key: self._update(now, normalizer, part, key), learned, batch, key
+        )
         weights = learned.weights
         state = state._replace(
             params=ActorCriticParams(normalizer, weights.policy, weights.q),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 from flax import linen
 
 from brax.errors import ConfigError
@@ -58,12 +57,6 @@ def make_reppo_networks(
     if num_bins < 2:
         raise ConfigError(f"num_bins={num_bins} must be at least 2: one bin has one value only.")
     actions = distribution.NormalTanhDistribution(action_size)
-    critic = networks.Critics(
-        1,
-        (*networks.widths(value_hidden_layer_sizes), num_bins),
-        networks.activation_of(activation),
-        layer_norm,
-    )
     return REPPONetworks(
         policy_network=networks.make_policy_network(
             actions.param_size,
@@ -74,11 +67,16 @@ def make_reppo_networks(
             policy_obs_key,
             layer_norm,
         ),
-        q_network=networks.of_module(
-            critic,
-            networks.vector(observation_size, value_obs_key),
+        q_network=networks.make_q_network(
+            observation_size,
+            action_size,
             preprocess_observations_fn,
-            jnp.zeros((1, action_size)),
+            value_hidden_layer_sizes,
+            activation,
+            n_critics=1,
+            layer_norm=layer_norm,
+            obs_key=value_obs_key,
+            outputs=num_bins,
         ),
         parametric_action_distribution=actions,
     )

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from brax.errors import ConfigError
 from brax.training.config import RunConfig
-from brax.training.settings import number
+from brax.training.settings import check_divides, number
 
 
 @dataclass(frozen=True)
@@ -63,13 +62,6 @@ class SHACConfig(RunConfig):
             ConfigError: naming the numbers and the nearest that fits.
         """
         super().check()
+        product = f"horizon_length={self.horizon_length} * num_envs={self.num_envs}"
         rows = self.horizon_length * self.num_envs
-        if rows % self.num_minibatches == 0:
-            return
-        legal = [n for n in range(1, rows + 1) if rows % n == 0]
-        nearest = min(legal, key=lambda n: abs(n - self.num_minibatches))
-        raise ConfigError(
-            f"horizon_length={self.horizon_length} * num_envs={self.num_envs} = {rows} must be a "
-            f"multiple of num_minibatches={self.num_minibatches}; the nearest that fits is "
-            f"num_minibatches={nearest}."
-        )
+        check_divides("num_minibatches", self.num_minibatches, product, rows)

@@ -13,7 +13,6 @@ import optax
 from brax.env import State
 from brax.training import types
 from brax.training.agents.shac.losses import short_horizon_return
-from brax.training.distributed import devices
 from brax.training.learner import (
     Learner,
     Parts,
@@ -23,7 +22,6 @@ from brax.training.learner import (
     ends,
     episodes,
     in_a_row,
-    shuffled,
 )
 from brax.training.learning.advantages import compute_gae
 from brax.training.learning.gradient_clipping import GradientClippingWrapper
@@ -208,9 +206,8 @@ class SHACLearner(Learner):
             return (value, critic_state), (error, finite)
 
         def one_pass(carry: tuple[Any, Any], key: jax.Array) -> tuple[Any, Any]:
-            order = shuffled(key, rows).reshape(self.config.num_minibatches, -1)
-            parts = jax.tree.map(lambda x: x[order], (flat_obs, flat))
-            return jax.lax.scan(minibatch, carry, devices.shard(parts, self.mesh, axis=1))
+            parts = self.dealt(key, (flat_obs, flat), self.config.num_minibatches)
+            return jax.lax.scan(minibatch, carry, parts)
 
         keys = jax.random.split(key, self.config.critic_updates)
         (value, critic_state), (errors, finite) = jax.lax.scan(

@@ -66,17 +66,16 @@ def make_td3_networks(
         activation,
         policy_obs_key,
     )
-    critics = networks.Critics(
-        NUM_CRITICS,
-        (*networks.widths(q_hidden_layer_sizes), max(num_atoms, 1)),
-        networks.activation_of(activation),
-        q_network_layer_norm,
-    )
-    q_network = networks.of_module(
-        critics,
-        networks.vector(observation_size, value_obs_key),
+    q_network = networks.make_q_network(
+        observation_size,
+        action_size,
         preprocess_observations_fn,
-        jnp.zeros((1, action_size)),
+        q_hidden_layer_sizes,
+        activation,
+        n_critics=NUM_CRITICS,
+        layer_norm=q_network_layer_norm,
+        obs_key=value_obs_key,
+        outputs=max(num_atoms, 1),
     )
     return TD3Networks(policy_network, jnp.tanh, _by_critic(q_network))
 
