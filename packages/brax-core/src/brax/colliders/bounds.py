@@ -15,9 +15,9 @@ import numpy as np
 
 from brax.base import System
 from brax.colliders.interface import GeometryType, Shape
-from brax.colliders.narrow_phase import height_table
+from brax.colliders.narrow_phase import height_table, vertices
 from brax.colliders.shapes.plane import PlaneGeometry
-from brax.components import Vec3, normalize, rows, vec3
+from brax.components import Vec3, normalize, rows
 
 FACE_CORNERS = 4
 """`GeometryType.corners` of shapes with flat faces."""
@@ -75,10 +75,8 @@ def _bounding_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
     """Return the bounding boxes of the vertices of given geoms."""
     # Each geom's box is found once, however many pairs it is in.
     geoms, place = np.unique(which, return_inverse=True)
-    counts = np.array(sys.geom_points)
-    nth = np.minimum(np.arange(counts.max())[:, None], counts[geoms] - 1)
-    at = np.cumsum([0, *counts])[geoms] + nth
-    points = Vec3(*(c.at[at].get(mode="promise_in_bounds") for c in vec3(sys.points)))
+    points = vertices(sys, geoms.tolist())
+    assert points is not None
     most, least = (Vec3(*(end(c, axis=0) for c in points)) for end in (jnp.max, jnp.min))
     return rows(_BoundingBox((most + least) * 0.5, (most - least) * 0.5), place.tolist())
 

@@ -6,6 +6,7 @@ margin are listed. The lists change as the model moves. Their lengths are fixed 
 of arrays are; what is not filled is passed over in chunks.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -14,7 +15,7 @@ import numpy as np
 
 from brax.base import System
 from brax.colliders.bounds import FACE_CORNERS, BoundedShapes, least_gap
-from brax.colliders.collider_pairs import ColliderPairs, collider_pairs, is_bounded, pair_geoms
+from brax.colliders.collider_pairs import ColliderPairs, collider_pairs, pair_geoms
 from brax.colliders.convex.any_convex import AnyConvex
 from brax.colliders.interface import GeometryType, Shape, Touch
 from brax.colliders.narrow_phase import (
@@ -79,8 +80,7 @@ def uses_broad_phase(sys: System) -> bool:
 
 def lists_contacts(sys: System) -> bool:
     """Return whether `generalized` lists the active contacts of a model at each state."""
-    every = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
-    return uses_broad_phase(sys) or every >= MIN_LISTED_POINTS
+    return uses_broad_phase(sys) or _point_counts(sys).sum() >= MIN_LISTED_POINTS
 
 
 def contact_widths(sys: System) -> dict[int, int]:
@@ -103,7 +103,7 @@ def chunk_size(rows: int) -> int:
 
 def _limits(sys: System) -> tuple[int, int]:
     """Return the largest number of candidate pairs per collider, and of contacts per dimension."""
-    every = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
+    every = int(_point_counts(sys).sum())
     asked = sys.opt.max_geom_pairs, sys.opt.max_contact_points
     # In models with few possible points the limits are their number, so that nothing is left out.
     usual = (
@@ -132,16 +132,17 @@ def _widths(sys: System, most: int) -> dict[int, int]:
 def _width(sys: System) -> np.ndarray:
     """Return the dimension of the contacts of each pair of all groups: 3, 4 or 6."""
     # Frictionless contacts (1) have three rows too, with a friction coefficient of zero.
-    return np.repeat(
-        [max(g.condim, 3) for g in sys.collisions], [len(g.geom1) for g in sys.collisions]
-    )
+    return _of_pairs(sys, [max(g.condim, 3) for g in sys.collisions])
 
 
 def _point_counts(sys: System) -> np.ndarray:
     """Return the number of contact points of each pair of all groups."""
-    return np.repeat(
-        [g.collider.n_contacts for g in sys.collisions], [len(g.geom1) for g in sys.collisions]
-    )
+    return _of_pairs(sys, [g.collider.n_contacts for g in sys.collisions])
+
+
+def _of_pairs(sys: System, of_groups: Sequence[int]) -> np.ndarray:
+    """Return numbers of collision groups for each pair of all groups."""
+    return np.repeat(of_groups, [len(g.geom1) for g in sys.collisions])
 
 
 def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[ListedContacts]:
@@ -160,7 +161,7 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
     by_collider, width = collider_pairs(sys, most), _width(sys)
     tested = [
         _candidate_pairs(sys, a, geoms, reach)
-        if _is_culled(sys, a)
+        if _is_culled(a)
         else _all_pairs(sys, a, frames, reach)
         for a in by_collider
     ]
@@ -243,9 +244,9 @@ class _Tested(NamedTuple):
     """Number of near pairs that were left out, (1, batch)."""
 
 
-def _is_culled(sys: System, entry: ColliderPairs) -> bool:
+def _is_culled(entry: ColliderPairs) -> bool:
     """Return whether only the candidate pairs of a collider are tested, not all."""
-    if not is_bounded(sys, sys.collisions[entry.groups[0]]):
+    if not entry.is_bounded:
         return False
     # The test of simple shapes costs as much as the bound of their gap.
     first, second = entry.kinds

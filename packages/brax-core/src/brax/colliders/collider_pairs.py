@@ -34,6 +34,8 @@ class ColliderPairs(NamedTuple):
     """Indices of the pairs, among the pairs of all groups."""
     kept: int
     """Number of candidate pairs, which are tested at each state."""
+    is_bounded: bool
+    """True if the gaps of the pairs have a lower bound."""
     is_long: bool
     """True if the collider's program is long."""
 
@@ -47,16 +49,17 @@ def collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
         pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
         group = sys.collisions[groups[0]]
         # Pairs without a bound of their gap, such as those of signed distances, are all tested.
-        kept = min(most, len(pairs)) if is_bounded(sys, group) else len(pairs)
+        bounded = _is_bounded(sys, group)
+        kept = min(most, len(pairs)) if bounded else len(pairs)
         first, second = zip(*(_kinds(sys, sys.collisions[i]) for i in groups), strict=True)
         kinds = any_of(first), any_of(second)
         collider = _collider([sys.collisions[i].collider for i in groups], kinds)
         long = is_derived(group.collider)
-        out.append(ColliderPairs(collider, kinds, tuple(groups), pairs, kept, long))
+        out.append(ColliderPairs(collider, kinds, tuple(groups), pairs, kept, bounded, long))
     return out
 
 
-def is_bounded(sys: System, group: CollisionGroup) -> bool:
+def _is_bounded(sys: System, group: CollisionGroup) -> bool:
     """Return whether the gaps of a group's pairs have a lower bound: support functions give it.
 
     A height field counts by its bounding box; the pairs of a group must share it.

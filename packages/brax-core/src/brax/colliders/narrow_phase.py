@@ -142,10 +142,10 @@ def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
 def local_shape(sys: System, geoms: Sequence[int]) -> Shape:
     """Return geoms of one type in the frames of their links."""
     pos, rot, size = rows((sys.geom.transform.pos, sys.geom.transform.rot, sys.geom.size), geoms)
-    return Shape(vec3(pos), quat(rot), vec3(size), _points(sys, geoms), height_table(sys, geoms))
+    return Shape(vec3(pos), quat(rot), vec3(size), vertices(sys, geoms), height_table(sys, geoms))
 
 
-def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
+def vertices(sys: System, geoms: Sequence[int]) -> Vec3 | None:
     """Return the geoms' vertices, (points, pairs, batch); None if the type has none."""
     # One rectangular array: geoms with fewer vertices repeat their last one, which changes neither
     # a convex hull nor its support points.

@@ -251,12 +251,10 @@ class ConvexConvex(Collider):
             for p, gap in zip(manifold, gaps, strict=True)
         ]
         # Of several types some may be round.
-        ends = pair.support(normal)
-        for kind, shape, end, side in (
-            (self.second, b, ends[1], -0.5),
-            (self.first, a, ends[0], 0.5),
-        ):
-            if isinstance(kind, AnyConvex):
-                at_end = end + normal * (side * dist)
-                places[0] = where(kind.is_round(shape), at_end, places[0])
+        if isinstance(self.second, AnyConvex):
+            at_end = pair.support(normal)[1] - normal * (0.5 * dist)
+            places[0] = where(self.second.is_round(b), at_end, places[0])
+        if isinstance(self.first, AnyConvex):
+            at_end = pair.support(normal)[0] + normal * (0.5 * dist)
+            places[0] = where(self.first.is_round(a), at_end, places[0])
         return [touch(gap, place) for gap, place in zip(gaps, places, strict=True)]

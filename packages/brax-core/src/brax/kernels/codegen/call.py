@@ -299,15 +299,10 @@ class Kernel:
             # First unrolled, which runs fastest; then with more and more arrays in memory.
             share = MAX_SPILLED_SHARES[opt_level][bool(min_elements)]
             max_values = min(MAX_INSTRUCTIONS, int(room / share))
-            try:
-                with _without_garbage_collection():
-                    kernel = translate(self.closed, batched, lanes, min_elements, max_values)
-            except TooLong:
-                continue
-            # Values are bounded while the kernel is lowered, instructions only here: one value may
-            # take several lines.
-            if kernel.count("\n") <= MAX_INSTRUCTIONS:
-                return kernel
+            with contextlib.suppress(TooLong), _without_garbage_collection():
+                return translate(
+                    self.closed, batched, lanes, min_elements, max_values, MAX_INSTRUCTIONS
+                )
         raise Unsupported("too many instructions")
 
 

@@ -156,6 +156,11 @@ class Emitter:
         scalar = LLVM_TYPES.get(code, "i1")
         return f"<{self.lanes} x {scalar}>" if wide else scalar
 
+    def suffix_of(self, code: str, wide: bool) -> str:
+        """Return the end of an LLVM intrinsic's name for a type, such as `v8f32`."""
+        bits = f"{'f' if code[0] == 'f' else 'i'}{8 * int(code[1])}"
+        return f"v{self.lanes}{bits}" if wide else bits
+
     def fresh_name(self, prefix: str) -> str:
         """Return a name that no other value has."""
         self._count += 1
@@ -366,19 +371,23 @@ class Emitter:
         elif buffer.wide:
             index = self.apply("mul", "i4", index, np.int32(n))
         kind = self.type_of(size, True)
-        # The lanes of an element lie side by side: lane i reads the i-th number from there on.
         if buffer.wide:
-            lane = ", ".join(f"{LLVM_TYPES[size]} {i}" for i in range(n))
-            index = self.emit(f"add {kind} {index}, <{lane}>", True, (index,))
+            index = self._of_each_lane(index, size)
         address = f"getelementptr {LLVM_TYPES[code]}, ptr {buffer.name}, {kind} {index}"
         result, mask = self.type_of(code, True), f"<{n} x i1>"
-        bits = f"{'f' if code[0] == 'f' else 'i'}{8 * int(code[1])}"
-        function = f"@llvm.masked.gather.v{n}{bits}.v{n}p0"
+        function = f"@llvm.masked.gather.{self.suffix_of(code, True)}.v{n}p0"
         self.declarations.add(f"declare {result} {function}(<{n} x ptr>, i32, {mask}, {result})")
         end = f", i32 {LLVM_TYPE_BYTES[LLVM_TYPES[code]]}, {mask} splat (i1 true), {result} poison)"
         return self._load_once(
             address, f"call {result} {function}(<{n} x ptr> ", end, buffer, index
         )
+
+    def _of_each_lane(self, index: Value, code: str) -> str:
+        """Return the index of each lane's own number, from that of the first lane's."""
+        # The lanes of an element lie side by side: lane i has the i-th number from there on.
+        kind = self.type_of(code, True)
+        lanes = ", ".join(f"{LLVM_TYPES[code]} {i}" for i in range(self.lanes))
+        return self.emit(f"add {kind} {index}, <{lanes}>", True, (index,))
 
     def store_element(self, buffer: Buffer, index: Value, x: Value) -> InstructionGroup:
         """Return the store of a number in a buffer; the caller places it in the right loop."""
@@ -406,11 +415,8 @@ class Emitter:
             )
             return
         n, number = self.lanes, LLVM_TYPES[buffer.code]
-        lanes = ", ".join(f"i32 {i}" for i in range(n))
-        index = self.apply("mul", "i4", index, np.int32(n))
-        index = self.emit(f"add <{n} x i32> {index}, <{lanes}>", True, (index,))
-        bits = f"{'f' if buffer.code[0] == 'f' else 'i'}{8 * int(buffer.code[1])}"
-        function = f"@llvm.masked.scatter.v{n}{bits}.v{n}p0"
+        index = self._of_each_lane(self.apply("mul", "i4", index, np.int32(n)), "i4")
+        function = f"@llvm.masked.scatter.{self.suffix_of(buffer.code, True)}.v{n}p0"
         self.declarations.add(f"declare void {function}({kind}, <{n} x ptr>, i32, <{n} x i1>)")
         at, size = self.fresh_name("v"), LLVM_TYPE_BYTES[number]
         self.emit_effect(
@@ -449,8 +455,7 @@ class Emitter:
         """Emit a call of an LLVM intrinsic on numbers of one type, which acts on all lanes."""
         wide = self.widest(*values)
         kind = self.type_of(code, wide)
-        bits = f"{'f' if code[0] == 'f' else 'i'}{8 * int(code[1])}"
-        function = f"@llvm.{name}.{f'v{self.lanes}' if wide else ''}{bits}"
+        function = f"@llvm.{name}.{self.suffix_of(code, wide)}"
         self.declarations.add(f"declare {kind} {function}({', '.join([kind] * len(values))})")
         operands = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
         return self.emit(f"call {kind} {function}({operands})", wide, values)

@@ -6,11 +6,12 @@ memory. What one part computes and another reads goes through this memory too, a
 a single function, which has many more values than a processor has registers.
 """
 
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from brax.kernels.codegen.emitter import LLVM_TYPE_BYTES
 
 PART_LINES = 1500
 """Number of lines from which on a part is long enough for a function."""
@@ -97,8 +98,10 @@ def outlined(
         size, alignment = _layout(types[name])
         slots[name] = used = -(-used // alignment) * alignment
         used += size
-    texts = _Texts(lines, places, types, where, slots)
-    return Outlined(texts.of(first, "entry"), texts.of(kernel, block), texts.functions, used)
+    values = _Values(places, types, where, slots)
+    unsplit, _ = _texts(first, "entry", lines, values)
+    rest, functions = _texts(kernel, block, lines, values)
+    return Outlined(unsplit, rest, functions, used)
 
 
 class _Split:
@@ -149,7 +152,7 @@ class _Split:
 
         at = begin
         while at < end:
-            stop = None if " = phi " in self._lines[at] else self._closed(at, end)
+            stop = None if _is_phi(self._lines[at]) else self._closed(at, end)
             if stop is None:
                 # A label that is jumped to from elsewhere, such a jump, or a phi node, which stays
                 # with its label.
@@ -166,100 +169,135 @@ class _Split:
         return out
 
 
-class _Texts:
-    """The texts of the functions."""
+class _Values(NamedTuple):
+    """What is known about the values of a kernel."""
 
-    def __init__(
-        self,
-        lines: Sequence[str],
-        places: Mapping[str, int],
-        types: Mapping[str, str],
-        where: Mapping[str, int],
-        slots: Mapping[str, int],
-    ) -> None:
-        """Keep what is known about the values: their types, functions and places in memory."""
-        self._lines, self._places, self._types = lines, places, types
-        self._where, self._slots = where, slots
-        self.functions: list[str] = []
+    places: Mapping[str, int]
+    """Offsets of addresses of the memory."""
+    types: Mapping[str, str]
+    """Types of the values."""
+    homes: Mapping[str, int]
+    """Numbers of the functions that compute them."""
+    slots: Mapping[str, int]
+    """Offsets in the memory of the values that go from one function to another."""
 
-    def of(self, part: _Part, block: str = "entry") -> list[str]:
-        """Return the lines of a function, which begin in a block, and add those that it calls."""
-        own = [item for item in part.items if isinstance(item, int)]
-        # Operands of phi nodes have to be there at the ends of the blocks that they come from.
-        ends: dict[str, list[str]] = {}
-        for i in own:
-            if " = phi " in self._lines[i]:
-                for name, label in _PHI_CASE.findall(self._lines[i]):
-                    ends.setdefault(label, []).append(name)
-        out: list[str] = []
-        here, late = set[str](), list[str]()
+    def is_foreign(self, name: str, function: int) -> bool:
+        """Return whether a function has to load a value that another one computes."""
+        return name in self.slots and self.homes[name] != function
 
-        def fetch(name: str) -> str:
-            """Return the name of a value in this block, after loading it from memory."""
-            if name in self._places:
-                local = f"{name}.{block}"
-                if name not in here:
-                    out.append(f"{local} = {_address(self._places[name])}")
-            elif name in self._slots and self._where[name] != part.number:
-                local = f"{name}.{block}"
-                if name not in here:
-                    out.extend(_loaded(local, self._types[name], self._slots[name]))
-            else:
-                return name
-            here.add(name)
+
+class _Writer:
+    """Writes the lines of one function."""
+
+    def __init__(self, number: int, block: str, values: _Values) -> None:
+        """Begin the function of a number in a basic block."""
+        self.lines: list[str] = []
+        self._number, self._block, self._values = number, block, values
+        # The values that this block has loaded already, and the phi nodes that are to be stored.
+        self._here: set[str] = set()
+        self._late: list[str] = []
+
+    def phi(self, line: str) -> None:
+        """Write a phi node, whose operands have the names that they have at the ends of blocks."""
+        self.lines.append(_PHI_CASE.sub(self._at_end, line))
+        name = line.partition(" = ")[0]
+        # Stores come after all phi nodes of a block.
+        if name in self._values.slots:
+            self._late.append(name)
+
+    def call(self, symbol: str) -> None:
+        """Write the call of another function."""
+        self._store_late()
+        given = ", ".join(f"{kind} {name}" for name, kind in ARGUMENTS.items())
+        self.lines.append(f"call void {symbol}({given})")
+
+    def line(self, line: str, ends: Mapping[str, Sequence[str]]) -> None:
+        """Write a line, after loading what it reads.
+
+        Args:
+            line: the line.
+            ends: values that have to be loaded at the ends of blocks, by label.
+        """
+        self._store_late()
+        if label := _LABEL.fullmatch(line):
+            self.lines.append(line)
+            self._block = label[1]
+            self._here.clear()
+            return
+        if line.startswith("br "):
+            for name in ends.get(self._block, ()):
+                self._fetch(name)
+        jumps = {f"%{label}" for label in _TARGET.findall(line)}
+        found = _DEFINITION.match(line)
+        own = found[1] if found else ""
+        names = {
+            name: self._fetch(name) for name in _NAME.findall(line) if name not in jumps | {own}
+        }
+        self.lines.append(_NAME.sub(lambda m: names.get(m[0], m[0]), line))
+        self._store(own)
+
+    def _fetch(self, name: str) -> str:
+        """Return the name that a value has in this block, after loading it from memory."""
+        values, local = self._values, f"{name}.{self._block}"
+        if name in self._here:
             return local
+        if name in values.places:
+            self.lines.append(f"{local} = {_address(values.places[name])}")
+        elif values.is_foreign(name, self._number):
+            self.lines.extend(_loaded(local, values.types[name], values.slots[name]))
+        else:
+            return name
+        self._here.add(name)
+        return local
 
-        for item in part.items:
-            if not (isinstance(item, int) and " = phi " in self._lines[item]):
-                for name in late:
-                    out.extend(_stored(name, self._types[name], self._slots[name]))
-                late.clear()
-            if isinstance(item, _Part):
-                self._add(item)
-                given = ", ".join(f"{kind} {name}" for name, kind in ARGUMENTS.items())
-                out.append(f"call void {item.symbol}({given})")
-                continue
-            line = self._lines[item]
-            found = _DEFINITION.match(line)
-            if " = phi " in line:
-                out.append(_PHI_CASE.sub(functools.partial(self._at_end, part), line))
-                if found and found[1] in self._slots:
-                    late.append(found[1])
-                continue
-            if label := _LABEL.fullmatch(line):
-                out.append(line)
-                block = label[1]
-                here.clear()
-                continue
-            if line.startswith("br "):
-                for name in ends.get(block, ()):
-                    fetch(name)
-            jumps = set(_TARGET.findall(line))
-            names = [n for n in _NAME.findall(line) if n[1:] not in jumps]
-            fetched = {n: fetch(n) for n in names if not found or n != found[1]}
-            out.append(_NAME.sub(functools.partial(_replaced, fetched), line))
-            if found and found[1] in self._slots:
-                out.extend(_stored(found[1], self._types[found[1]], self._slots[found[1]]))
-        return out
-
-    def _at_end(self, part: _Part, case: re.Match[str]) -> str:
+    def _at_end(self, case: re.Match[str]) -> str:
         """Return a case of a phi node, with the name that its value has at the end of a block."""
         name, label = case.groups()
-        foreign = name in self._slots and self._where[name] != part.number
-        if foreign or name in self._places:
+        if self._values.is_foreign(name, self._number) or name in self._values.places:
             return f"[ {name}.{label}, %{label} ]"
         return case[0]
 
-    def _add(self, part: _Part) -> None:
-        """Add the function of a part."""
-        operands = ", ".join(f"{kind} {name}" for name, kind in ARGUMENTS.items())
-        body = [f"define internal void {part.symbol}({operands}) {{", "entry:", *self.of(part)]
-        self.functions.append("\n".join([*body, "ret void", "}"]))
+    def _store(self, name: str) -> None:
+        """Store a value if other functions read it."""
+        values = self._values
+        if name in values.slots:
+            self.lines.extend(_stored(name, values.types[name], values.slots[name]))
+
+    def _store_late(self) -> None:
+        """Store the phi nodes that other functions read."""
+        for name in self._late:
+            self._store(name)
+        self._late.clear()
 
 
-def _replaced(names: Mapping[str, str], found: re.Match[str]) -> str:
-    """Return what stands for a name."""
-    return names.get(found[0], found[0])
+def _texts(
+    part: _Part, block: str, lines: Sequence[str], values: _Values
+) -> tuple[list[str], list[str]]:
+    """Return the lines of a function that begin in a block, and the texts of those it calls."""
+    # Operands of phi nodes have to be there at the ends of the blocks that they come from.
+    ends: dict[str, list[str]] = {}
+    for item in part.items:
+        if isinstance(item, int) and _is_phi(lines[item]):
+            for name, label in _PHI_CASE.findall(lines[item]):
+                ends.setdefault(label, []).append(name)
+    writer, functions = _Writer(part.number, block, values), list[str]()
+    for item in part.items:
+        if isinstance(item, _Part):
+            writer.call(item.symbol)
+            body, called = _texts(item, "entry", lines, values)
+            operands = ", ".join(f"{kind} {name}" for name, kind in ARGUMENTS.items())
+            head = f"define internal void {item.symbol}({operands}) {{"
+            functions += [*called, "\n".join([head, "entry:", *body, "ret void", "}"])]
+        elif _is_phi(lines[item]):
+            writer.phi(lines[item])
+        else:
+            writer.line(lines[item], ends)
+    return writer.lines, functions
+
+
+def _is_phi(line: str) -> bool:
+    """Return whether a line is a phi node."""
+    return " = phi " in line
 
 
 def _address(place: int) -> str:
@@ -269,34 +307,35 @@ def _address(place: int) -> str:
 
 def _stored(name: str, kind: str, place: int) -> list[str]:
     """Return instructions that store a value in memory."""
+    memory, x = _memory_type(kind), name
     out = [f"{name}.to = {_address(place)}"]
-    # Truth values of lanes are stored as integers: without masks in registers of their own, a
-    # processor takes many instructions to pack them.
-    if wide := re.fullmatch(r"<(\d+) x i1>", kind):
-        memory = f"<{wide[1]} x i32>"
-        return [
-            *out,
-            f"{name}.bits = sext {kind} {name} to {memory}",
-            f"store {memory} {name}.bits, ptr {name}.to, align {_layout(kind)[1]}",
-        ]
-    return [*out, f"store {kind} {name}, ptr {name}.to, align {_layout(kind)[1]}"]
+    if memory != kind:
+        x = f"{name}.bits"
+        out.append(f"{x} = sext {kind} {name} to {memory}")
+    return [*out, f"store {memory} {x}, ptr {name}.to, align {_layout(kind)[1]}"]
 
 
 def _loaded(local: str, kind: str, place: int) -> list[str]:
     """Return instructions that load a value from memory."""
+    memory, x = _memory_type(kind), local
     out = [f"{local}.from = {_address(place)}"]
-    if wide := re.fullmatch(r"<(\d+) x i1>", kind):
-        memory = f"<{wide[1]} x i32>"
-        return [
-            *out,
-            f"{local}.bits = load {memory}, ptr {local}.from, align {_layout(kind)[1]}",
-            f"{local} = icmp slt {memory} {local}.bits, zeroinitializer",
-        ]
-    return [*out, f"{local} = load {kind}, ptr {local}.from, align {_layout(kind)[1]}"]
+    if memory != kind:
+        x = f"{local}.bits"
+    out.append(f"{x} = load {memory}, ptr {local}.from, align {_layout(kind)[1]}")
+    if memory != kind:
+        out.append(f"{local} = icmp slt {memory} {x}, zeroinitializer")
+    return out
 
 
-_BYTES = {"i1": 4, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "ptr": 8}
-"""Bytes that a value takes in memory; lanes of truth values are stored as integers."""
+def _memory_type(kind: str) -> str:
+    """Return the type that a value has in memory."""
+    # Truth values of lanes are stored as integers, 0 or -1: without masks in registers of their
+    # own, a processor takes many instructions to pack them.
+    return re.sub(r"^(<\d+ x) i1>$", r"\1 i32>", kind)
+
+
+_BYTES = LLVM_TYPE_BYTES | {"i1": 1, "ptr": 8}
+"""Bytes that a scalar takes in memory."""
 
 
 def _layout(kind: str) -> tuple[int, int]:
@@ -306,7 +345,7 @@ def _layout(kind: str) -> tuple[int, int]:
         parts = re.findall(_TYPE, kind)
         size = _layout(parts[0])[0]
         return len(parts) * size, size
-    wide = re.fullmatch(r"<(\d+) x (\w+)>", kind)
+    wide = re.fullmatch(r"<(\d+) x (\w+)>", _memory_type(kind))
     size = int(wide[1]) * _BYTES[wide[2]] if wide else _BYTES[kind]
     return size, size
 

@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from brax.kernels.codegen.emitter import Buffer, Emitter, InstructionGroup, Value, code_of
+from brax.kernels.codegen.emitter import (
+    Buffer,
+    Emitter,
+    InstructionGroup,
+    TooLong,
+    Value,
+    code_of,
+)
 from brax.kernels.codegen.loops import Loops, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.codegen.lowering.control_flow import lower_jaxpr
@@ -33,6 +40,7 @@ def translate(
     lanes: int,
     min_elements: int = 0,
     max_values: int = 0,
+    max_lines: int = 0,
 ) -> str:
     """Translate a kernel to an LLVM module.
 
@@ -43,6 +51,7 @@ def translate(
         min_elements: the smallest number of elements of an array that is kept in memory; 0 to
             unroll all operations.
         max_values: the largest number of values; 0 for no limit.
+        max_lines: the largest number of instructions; 0 for no limit.
 
     Returns:
         A module with `void kernel(ptr in, ptr out, i64 size)`: addresses of the operands and of
@@ -50,7 +59,7 @@ def translate(
 
     Raises:
         Unsupported: if an operation has no lowering rule.
-        TooLong: if there are more than `max_values` values.
+        TooLong: if there are more than `max_values` values, or `max_lines` instructions.
     """
     emitter = Emitter(lanes, max_values)
     if min_elements:
@@ -67,11 +76,15 @@ def translate(
         address, code = _array_address(emitter, "out", k), code_of(var.aval.dtype)
         for j, value in enumerate(x.reshape(-1)):
             _store_result(emitter, address, j, code, value)
-    return _module(emitter)
+    return _module(emitter, max_lines)
 
 
-def _module(emitter: Emitter) -> str:
-    """Return the text of the module, with the instructions scheduled and buffers allocated."""
+def _module(emitter: Emitter, max_lines: int) -> str:
+    """Return the text of the module, with the instructions scheduled and buffers allocated.
+
+    Raises:
+        TooLong: if it has too many instructions; those that go between its parts do not count.
+    """
     head, body = emitter.blocks
     # Batch-invariant values are scheduled together with the rest. Since they are, an ant's step in
     # `spring` compiles in 0.6 of the time.
@@ -81,20 +94,29 @@ def _module(emitter: Emitter) -> str:
     )
     loop = groups.index(_BATCH_LOOP_HEAD)
     before, lines = (
-        [*"\n".join(g.text for g in part).splitlines()]
+        "\n".join(g.text for g in part).splitlines()
         for part in (groups[:loop], groups[loop + 1 : -1])
     )
-    # 64 bytes are the widest register and a cache line, so that no vector load is split.
-    slots = [
-        f"{name} = alloca {kind}, i32 {n}, align 64" for name, (kind, n) in emitter.slots.items()
-    ]
+    # Values are bounded while the kernel is lowered, instructions only here: one value may take
+    # several lines.
+    routines = [text for _, _, text in emitter.routines.values()]
+    count = sum(len(x) for x in (before, lines, places, emitter.slots))
+    if max_lines and count + sum(text.count("\n") for text in routines) > max_lines:
+        raise TooLong
+    slots: list[str] = []
     functions: list[str] = []
     if emitter.loops and len(lines) > MAX_WHOLE_LINES:
         for name, (kind, n) in emitter.slots.items():
             places[name] = used
             used += -(-n * bytes_of(kind) // STACK_ALIGNMENT) * STACK_ALIGNMENT
         before, lines, functions, used = outlined(before, lines, "tile", places, used)
-        places, slots = {}, []
+        places = {}
+    else:
+        # 64 bytes are the widest register and a cache line, so that no vector load is split.
+        slots = [
+            f"{name} = alloca {kind}, i32 {n}, align 64"
+            for name, (kind, n) in emitter.slots.items()
+        ]
     allocated, freed = allocation(used)
     constants = emitter.constants.items()
     return "\n".join(
@@ -118,7 +140,7 @@ def _module(emitter: Emitter) -> str:
             "ret void",
             "}",
             *functions,
-            *(text for _, _, text in emitter.routines.values()),
+            *routines,
             *sorted(emitter.declarations),
             "declare ptr @malloc(i64)",
             "declare void @free(ptr)",

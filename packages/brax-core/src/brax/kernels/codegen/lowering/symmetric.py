@@ -144,7 +144,7 @@ class _Function:
         wide = emitter.lanes > 1
         self.lanes, self.scalar = emitter.lanes, LLVM_TYPES[code]
         self.kind = emitter.type_of(code, wide)
-        self.bits = f"v{emitter.lanes}f{8 * int(code[1])}" if wide else f"f{8 * int(code[1])}"
+        self.suffix = emitter.suffix_of(code, wide)
         self.symbol = ".".join(map(str, ("@brax", name, code, emitter.lanes, *sizes)))
         self.zero = "zeroinitializer" if wide else "0.0"
         self.one = f"splat ({self.scalar} 1.0)" if wide else "1.0"
@@ -197,11 +197,9 @@ class _Function:
         self.lines.append(f"store {self.kind} {x}, ptr {address}")
 
     def fused(self, a: str, b: str, c: str) -> str:
-        """Return a b + c, with a single rounding where the machine has it."""
+        """Return a b + c, rounded once."""
         kind = self.kind
-        return self.let(
-            f"call {kind} @llvm.fmuladd.{self.bits}({kind} {a}, {kind} {b}, {kind} {c})"
-        )
+        return self.let(f"call {kind} @llvm.fma.{self.suffix}({kind} {a}, {kind} {b}, {kind} {c})")
 
     def some(self, values: list[str]) -> str:
         """Return whether any of the values differs from zero in any lane; NaN does."""
@@ -278,9 +276,7 @@ class _Function:
             self.end_loop()
         self.lines += ["ret void", "}"]
         kind, mask = self.kind, f"<{self.lanes} x i1>"
-        emitter.declarations.add(
-            f"declare {kind} @llvm.fmuladd.{self.bits}({kind}, {kind}, {kind})"
-        )
+        emitter.declarations.add(f"declare {kind} @llvm.fma.{self.suffix}({kind}, {kind}, {kind})")
         if self.lanes > 1:
             emitter.declarations.add(f"declare i1 @llvm.vector.reduce.or.v{self.lanes}i1({mask})")
         emitter.routines[self.symbol] = "void", 0, "\n".join(self.lines)
