@@ -170,7 +170,7 @@ class _Split:
 
 
 class _Values(NamedTuple):
-    """What is known about the values of a kernel."""
+    """These facts about the values of a kernel decide what its parts are given."""
 
     places: Mapping[str, int]
     """Offsets of addresses of the memory."""
