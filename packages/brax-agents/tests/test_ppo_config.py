@@ -44,7 +44,8 @@ REFUSED = [
     ({"madrona_backend": True}, "madrona_backend=True is not supported yet"),
     (
         {"learning_rate_schedule": "ADAPTIVE"},
-        "learning_rate_schedule='ADAPTIVE' must be one of None, NONE, ADAPTIVE_KL. .*'ADAPTIVE_KL'",
+        "learning_rate_schedule='ADAPTIVE' must be one of None, NONE, ADAPTIVE_KL, LINEAR. "
+        ".*'ADAPTIVE_KL'",
     ),
     (
         {"learning_rate_schedule": "ADAPTIVE_KL", "learning_rate": 0.1},

@@ -56,6 +56,16 @@ def test_without_a_schedule_the_step_size_is_a_constant(schedule):
     np.testing.assert_allclose(step, [-0.003, 0.003], rtol=1e-5)
 
 
+def test_the_step_size_falls_to_zero_over_the_run():
+    """Adam's steps along a constant gradient are the step size: here in 2 * 3 * 2 updates."""
+    run = {"num_timesteps": 160, "batch_size": 8, "num_minibatches": 2, "num_updates_per_batch": 3}
+    optimizer, state = _optimizer(learning_rate_schedule="LINEAR", unroll_length=5, **run)
+    for update in range(14):
+        step, state = optimizer.update(GRADIENT, state, WEIGHTS)
+        rate = 0.003 * max(1.0 - update / 12, 0.0)
+        np.testing.assert_allclose(step, [-rate, rate], rtol=1e-4)
+
+
 @pytest.mark.parametrize("schedule", [None, "ADAPTIVE_KL"])
 def test_the_gradient_is_bounded_by_its_norm(schedule):
     """Adam's second step tells how large the first gradient was beside the second."""

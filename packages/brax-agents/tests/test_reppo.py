@@ -9,6 +9,8 @@ from agent_toys import Counter, Point, make_learner
 
 from brax import plugins
 from brax.training.agents.reppo import train as reppo
+from brax.training.agents.reppo.losses import REPPOWeights
+from brax.training.checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -114,3 +116,31 @@ def test_gradients_of_both_networks_are_clipped_separately():
         leaves = [np.ravel(x) for x in jax.tree.leaves(means)]
         norms.append(10.0 * np.linalg.norm(np.concatenate(leaves)))
     assert norms == pytest.approx([0.5, 0.5], rel=1e-3)
+
+
+def test_a_rate_that_falls_goes_on_from_a_checkpoint(tmp_path):
+    """Two training steps of 16 updates each; the second begins at half of the first rate."""
+    folders = tmp_path / "whole", tmp_path / "rest"
+    settings = {**SMALL, "learning_rate_schedule": "LINEAR", "run_evals": False}
+    for folder, start in zip(folders, (None, folders[0] / f"{160:012d}"), strict=True):
+        reppo.train(
+            Point(),
+            320,
+            save_interval_steps=160,
+            save_checkpoint_path=folder,
+            restore_checkpoint_path=start,
+            **settings,
+        )
+    one, other = (checkpoint.load(folder).arrays for folder in folders)
+    assert [name for name in one if not np.array_equal(one[name], other[name])] == []
+
+
+def test_a_rate_that_falls_is_half_in_the_middle():
+    """Adam's steps along a constant gradient are the step size: here in 2 * 4 * 4 updates."""
+    settings = {**SMALL, "num_timesteps": 320, "learning_rate_schedule": "LINEAR"}
+    optimizer = make_learner(plugins.get("trainer", "reppo"), Point(), **settings)._optimizer
+    weights = REPPOWeights(*jnp.ones(4))
+    state = optimizer.init(weights)
+    for update in range(33):
+        step, state = optimizer.update(weights, state)
+        np.testing.assert_allclose(step, -1e-2 * (1.0 - update / 32), rtol=1e-4, atol=1e-8)

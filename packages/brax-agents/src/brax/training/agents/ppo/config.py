@@ -29,8 +29,8 @@ class PPOConfig(config.RunConfig):
     learning_rate: float = number(1e-4, 0, open_low=True)
     """Learning rate of Adam; with a schedule, the initial one."""
     learning_rate_schedule: str | None = choice(None, *LRSchedule)
-    """`ADAPTIVE_KL` adapts the learning rate at each update to the KL divergence; None or `NONE`
-    keeps it fixed.
+    """`ADAPTIVE_KL` adapts the learning rate at each update to the KL divergence, `LINEAR` lets it
+    fall linearly to zero over `num_timesteps`; None or `NONE` keeps it fixed.
     """
     desired_kl: float = number(0.01, 0, open_low=True)
     """KL divergence from the policy that acted that `ADAPTIVE_KL` aims at."""

@@ -1,4 +1,4 @@
-"""PPO's optimizer, with a learning rate that can follow the KL divergence of the policy."""
+"""PPO's optimizer, with a learning rate that can follow the KL divergence of the policy or fall."""
 
 import enum
 from typing import Any
@@ -7,19 +7,24 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from brax.training.learning import schedules
+
 
 class LRSchedule(enum.StrEnum):
     """The schedules of PPO's learning rate."""
 
     NONE = "NONE"
     ADAPTIVE_KL = "ADAPTIVE_KL"
+    LINEAR = "LINEAR"
 
 
 def make_optimizer(config: Any) -> optax.GradientTransformation:
     """Return Adam behind gradient clipping by the global norm, from PPO's settings."""
     clip = [optax.clip_by_global_norm(config.max_grad_norm)] if config.max_grad_norm else []
     if config.learning_rate_schedule != LRSchedule.ADAPTIVE_KL:
-        return optax.chain(*clip, optax.adam(config.learning_rate))
+        linear = config.learning_rate_schedule == LRSchedule.LINEAR
+        rate = schedules.falling(config) if linear else config.learning_rate
+        return optax.chain(*clip, optax.adam(rate))
     # Injected, the learning rate is a number in the optimizer's state, so that it can change
     # without a compilation and is part of checkpoints.
     adam = optax.inject_hyperparams(optax.adam)(learning_rate=config.learning_rate)

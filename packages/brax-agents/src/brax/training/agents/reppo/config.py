@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from brax.errors import ConfigError
 from brax.training.config import RunConfig
-from brax.training.settings import check_divides, number
+from brax.training.settings import check_divides, choice, number
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,13 @@ class REPPOConfig(RunConfig):
     num_updates_per_batch: int = number(4, 1)
     """Epochs: passes over the experience of one training step."""
     learning_rate: float = number(3e-4, 0, open_low=True)
-    """Learning rate of Adam, for the policy, the critic and both multipliers."""
+    """Learning rate of Adam, for the policy, the critic and both multipliers; with a schedule, the
+    initial one.
+    """
+    learning_rate_schedule: str | None = choice(None, "LINEAR")
+    """`LINEAR` lets the learning rate fall linearly to zero over `num_timesteps`; None keeps it
+    fixed.
+    """
     max_grad_norm: float = number(0.5, 0, open_low=True)
     """Largest norm of the policy's gradient, and of the critic's; larger ones are scaled down."""
     discounting: float = number(0.99, 0, 1)

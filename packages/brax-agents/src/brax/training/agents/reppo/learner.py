@@ -32,6 +32,7 @@ from brax.training.learner import (
     episodes,
     in_a_row,
 )
+from brax.training.learning import schedules
 from brax.training.policies import ActorCriticParams
 from brax.training.runner import acting
 
@@ -77,7 +78,8 @@ class REPPOLearner(Learner):
             kl_bound=config.kl_bound,
             target_entropy=-0.5 * parts.env.action_size if entropy is None else entropy,
         )
-        adam = optax.adam(config.learning_rate)
+        linear = config.learning_rate_schedule == "LINEAR"
+        adam = optax.adam(schedules.falling(config) if linear else config.learning_rate)
         network = optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)
         # One optimizer for all weights, so that an update is skipped for all of them or for none;
         # but the gradients of policy and critic are clipped separately.
