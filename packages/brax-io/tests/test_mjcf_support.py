@@ -72,8 +72,10 @@ REFUSED = {
     "negative armature": (joint('armature="-1"'), r"joint 'j'.*armature must be"),
     "negative stiffness": (joint('stiffness="-1"'), r"joint 'j'.*stiffness must be"),
     "gravity compensated by actuators": (
-        joint('actuatorgravcomp="true"').replace('name="b"', 'name="b" gravcomp="1"'),
-        r"joint 'j' \(model.xml:1\): actuatorgravcomp is not supported; leave it at 0",
+        joint('actuatorgravcomp="true" actuatorfrcrange="-1 1"').replace(
+            'name="b"', 'name="b" gravcomp="1"'
+        ),
+        r"joint 'j' \(model.xml:1\): actuatorgravcomp with an actuatorfrcrange is not supported",
     ),
     "tendon that yields": (
         model(after=TENDON.format('stiffness="1" springyield="1"')),
@@ -109,17 +111,16 @@ REFUSED = {
         r"dyntype 'muscle' with gaintype 'fixed' and biastype 'none' is not supported",
     ),
     "override": (flag('override="enable"'), r"option \(.*:1\): override='enable' is not supported"),
-    "actuation off": (flag('actuation="disable"'), r"actuation='disable' is not supported"),
-    "parents collide": (flag('filterparent="disable"'), r"filterparent='disable' is not supported"),
     "exact diagonal": (flag('diagexact="enable"'), r"diagexact='enable' is not supported"),
     "speculative": (flag('speculative="enable"'), r"speculative='enable' is not supported"),
     "hard solref": (flag('refsafe="disable"'), r"option \(model.xml:1\): refsafe='disable' is not"),
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
     "friction of a pair": (
         model(
-            after='<contact><pair name="p" geom1="g" geom2="h" solreffriction=".1 1"/></contact>'
+            before='<option cone="elliptic"/>',
+            after='<contact><pair name="p" geom1="g" geom2="h" solreffriction=".1 1"/></contact>',
         ),
-        r"pair 'p' .*solreffriction is not supported",
+        r"pair 'p' .*solreffriction with the elliptic cone is not supported",
     ),
     "flex": (
         model().replace(
@@ -260,6 +261,13 @@ ACCEPTED = {
         '<option magnetic="1 0 0" noslip_tolerance="1e-3" ccd_iterations="9"/>',
         '<keyframe><key name="k" time="1.5"/><key name="plain"/></keyframe>',
     ),
+    "friction of a pair under the pyramid": model(
+        after='<contact><pair geom1="g" geom2="h" solreffriction=".1 1"/></contact>'
+    ),
+    "gravity compensated by unlimited actuators": joint('actuatorgravcomp="true"').replace(
+        'name="b"', 'name="b" gravcomp="1"'
+    ),
+    "sleep": flag('sleep="enable"'),
     "explicit damping": joint('damping="1"').replace(
         "<mujoco>", '<mujoco><option><flag eulerdamp="disable"/></option>'
     ),
@@ -290,6 +298,7 @@ def test_accepted(what):
         (ACCEPTED["flags"], ("option", "", "autoreset='disable'")),
         (ACCEPTED["flags"], ("option", "", "sensor='disable': no sensor is read")),
         (ACCEPTED["flags"], ("sensor", "sensor_0", "sensors are disabled")),
+        (ACCEPTED["sleep"], ("option", "", "sleep='enable': bodies at rest are simulated")),
         (ACCEPTED["margin and gap"], ("geom", "g", "gap")),
         (
             ACCEPTED["decoration"],

@@ -71,6 +71,7 @@ def brax_actuators() -> list[Spec]:
         Spec("integral", "brax.actuators.integral:INTEGRAL", "integral of the control"),
         Spec("filter", "brax.actuators.filter:FILTER", "control behind a first-order filter"),
         Spec("filterexact", "brax.actuators.filter:FILTER_EXACT", "the same, integrated exactly"),
+        Spec("frozen", "brax.actuators.frozen:FROZEN", "disabled: it keeps its activation"),
         Spec("muscle", "brax.actuators.muscle:MUSCLE", "force by length, velocity, activation"),
     ]
 

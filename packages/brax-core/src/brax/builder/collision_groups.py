@@ -16,11 +16,13 @@ def candidate_pairs(
     links: Sequence[Element],
     geoms: Sequence[Element],
     excluded: set[frozenset[str]],
+    filterparent: bool,
 ) -> Iterator[tuple[int, int]]:
     """Yield the pairs of geoms that may touch, by MuJoCo's filter.
 
     A pair is tested if the bits match, if its geoms are neither on one link nor on a link and its
-    parent (unless that is the world), and if its bodies are not excluded.
+    parent (unless that is the world, or `filterparent` is False), and if its bodies are not
+    excluded.
 
     Source: MuJoCo's documentation, chapter Computation, section Collision, Selection.
     """
@@ -35,7 +37,7 @@ def candidate_pairs(
             )
             # Exclusions name bodies as described, several of which may be fused into one link.
             apart = a.body != b.body and frozenset((a.origin, b.origin)) not in excluded
-            if bits and apart and not nested:
+            if bits and apart and not (nested and filterparent):
                 yield i, j
 
 

@@ -68,6 +68,7 @@ class ModelBuilder(Description):
             "max_contact_points": 0,
             "time_of_impact": False,
             "eulerdamp": True,
+            "filterparent": True,
         }
         self._init_q: Any = None
 
@@ -78,7 +79,7 @@ class ModelBuilder(Description):
             options: `timestep`, `gravity`, `integrator`; `vel_damping`, `ang_damping`,
                 `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`, `iterations`,
                 `ls_iterations`, `sweeps`; `max_geom_pairs`, `max_contact_points`; `time_of_impact`;
-                `eulerdamp`.
+                `eulerdamp`; `filterparent`, which is False if a link and its parent may collide.
 
         Raises:
             ModelError: on a name that is not one of these.
@@ -117,7 +118,9 @@ class ModelBuilder(Description):
         # The sizes of a state are unknown where a type is.
         for key in self._keys if sizes else ():
             problems += keyframe_problems(key, sizes)
-        pairs = candidate_pairs(fused.links, fused.geoms, self._excluded)
+        pairs = candidate_pairs(
+            fused.links, fused.geoms, self._excluded, self._option["filterparent"]
+        )
         # The choice of colliders calls functions of the types, which need sound sizes and points.
         collisions = (
             ()

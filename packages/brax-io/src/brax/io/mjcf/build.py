@@ -10,7 +10,12 @@ from brax.base import System
 from brax.builder import ModelBuilder
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.io.mjcf import custom_elements, support
-from brax.io.mjcf.elements.actuators import actuator_law, is_disabled
+from brax.io.mjcf.elements.actuators import (
+    JOINT_TRANSMISSIONS,
+    actuator_law,
+    is_disabled,
+    reflected,
+)
 from brax.io.mjcf.elements.cameras import cameras
 from brax.io.mjcf.elements.collision_filter import no_contact
 from brax.io.mjcf.elements.equality import equalities
@@ -27,7 +32,7 @@ from brax.io.mjcf.names import (
     keyword,
     names,
 )
-from brax.io.mjcf.support import JOINT_TRANSMISSIONS, TRANSMISSIONS
+from brax.io.mjcf.support import TRANSMISSIONS
 
 
 def build(model: mujoco.MjModel, places: Places) -> System:
@@ -96,6 +101,7 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elemen
         integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
         cone=keyword(mujoco.mjtCone, model.opt.cone),
         eulerdamp=not disabled(model, "EULERDAMP"),
+        filterparent=not disabled(model, "FILTERPARENT"),
         **{key: getattr(model.opt, key) for key in ("wind", "impratio")},
         **{key: getattr(model.opt, key) * passive for key in ("density", "viscosity")},
         **_solver_steps(model),
@@ -151,6 +157,7 @@ def _joints(
     no_friction = disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     no_spring = disabled(model, "SPRING", "PASSIVE")
     no_damper = disabled(model, "DAMPER", "PASSIVE")
+    rotor, brake = (reflected(model, "joint", key) for key in ("armature", "damping"))
     for j, q in enumerate(model.jnt_qposadr):
         dof = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + qd_width[j])
         limited = model.jnt_limited[j] and not no_limit
@@ -165,8 +172,8 @@ def _joints(
             # A ball joint's and a free joint's spring pulls towards `qpos0`; they have no
             # `springref`.
             springref=float(model.qpos_spring[q]) if q_width[j] == 1 else 0.0,
-            damping=0.0 if no_damper else model.dof_damping[dof].tolist(),
-            armature=model.dof_armature[dof].tolist(),
+            damping=0.0 if no_damper else (model.dof_damping[dof] + brake[j]).tolist(),
+            armature=(model.dof_armature[dof] + rotor[j]).tolist(),
             frictionloss=0.0 if no_friction else model.dof_frictionloss[dof].tolist(),
             ref=float(model.qpos0[q]) if q_width[j] == 1 else 0.0,
             margin=float(model.jnt_margin[j]),

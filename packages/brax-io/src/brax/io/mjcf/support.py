@@ -14,7 +14,7 @@ import numpy as np
 from brax import plugins
 from brax.io.mjcf import custom_elements
 from brax.io.mjcf.elements import cameras, hulls, keyframes
-from brax.io.mjcf.elements.actuators import law_problems, sees_rate
+from brax.io.mjcf.elements.actuators import JOINT_TRANSMISSIONS, law_problems, sees_rate
 from brax.io.mjcf.elements.collision_filter import can_collide
 from brax.io.mjcf.elements.sensors import left_out
 from brax.io.mjcf.names import count, is_flag_set, keyword
@@ -40,15 +40,10 @@ _MUST_BE_DEFAULT = {
         ("geom_surfacevel", 0, "surfacevel"),
         ("geom_plugin", -1, "a plugin's shape"),
     ),
-    "pair": (
-        ("pair_solreffriction", 0, "solreffriction"),
-        ("pair_adhesion", 0, "adhesion"),
-    ),
+    "pair": (("pair_adhesion", 0, "adhesion"),),
     "actuator": (
         ("actuator_plugin", -1, "a plugin's force"),
-        ("actuator_damping", 0, "damping of an actuator"),
         ("actuator_dampingpoly", 0, "polynomial damping of an actuator"),
-        ("actuator_armature", 0, "armature of an actuator"),
         ("actuator_delay", 0, "delay"),
     ),
     "tendon": (
@@ -66,9 +61,6 @@ A field that the installed MuJoCo does not have is skipped. Geoms count only if 
 
 EQUALITIES = ("connect", "weld", "joint", "tendon")
 """The supported types of equality constraints."""
-
-JOINT_TRANSMISSIONS = ("joint", "jointinparent")
-"""Transmissions through a joint; for a joint with one degree of freedom they are the same."""
 
 TRANSMISSIONS = (*JOINT_TRANSMISSIONS, "tendon", "site", "body")
 """The supported transmissions."""
@@ -95,11 +87,8 @@ _IGNORED_OPTIONS = {
 """Options that are not read, by the reason."""
 
 _REFUSED_FLAGS = (
-    "actuation",
-    "filterparent",
     "refsafe",
     "override",
-    "sleep",
     "diagexact",
     "ipc",
     "speculative",
@@ -111,6 +100,7 @@ _IGNORED_FLAGS = {
     "midphase": "a pipeline has its own collision detection",
     "nativeccd": "a pipeline has its own collision detection",
     "multiccd": "a pipeline has its own collision detection",
+    "sleep": "bodies at rest are simulated like all others",
     "autoreset": "no pipeline resets a state",
     "sensor": "no sensor is read",
     "energy": "only observes",
@@ -192,11 +182,16 @@ def _table_notes(model: mujoco.MjModel, collides: Any) -> Iterator[Note]:
             for i in _rows_unlike(model, field, harmless):
                 if kind != "geom" or collides[i]:
                     yield _unsupported(kind, i, what, harmless)
-    # The flag moves the compensation of gravity from passive forces to the actuators, so without
-    # compensation it has no effect.
-    if np.any(model.body_gravcomp):
-        for j in _rows_unlike(model, "jnt_actgravcomp", 0):
-            yield _unsupported("joint", j, "actuatorgravcomp", 0)
+    # The flag counts the compensation of gravity among the actuators' forces, which the bounds of
+    # the joint's actuators clip; without compensation or bounds it does not change the motion.
+    for j in _rows_unlike(model, "jnt_actgravcomp", 0):
+        if np.any(model.body_gravcomp) and model.jnt_actfrclimited[j]:
+            yield _unsupported("joint", j, "actuatorgravcomp with an actuatorfrcrange", 0)
+    # Only the elliptic cone has rows of friction alone (MuJoCo's documentation, contact/pair).
+    if model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC:
+        for p in _rows_unlike(model, "pair_solreffriction", 0):
+            if model.pair_dim[p] > 1:
+                yield _unsupported("pair", p, "solreffriction with the elliptic cone", 0)
     for field, harmless, what in _DOF:
         # These fields have a row for each degree of freedom; a note names the joint.
         for dof in _rows_unlike(model, field, harmless):

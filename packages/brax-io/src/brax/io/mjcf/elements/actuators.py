@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import mujoco
+import numpy as np
 
-from brax.io.mjcf.names import keyword
+from brax.io.mjcf.names import count, disabled, keyword
 
 _TYPES = {
     ("none", "fixed"): "affine",
@@ -19,6 +20,9 @@ _TYPES = {
     ("muscle", "muscle"): "muscle",
 }
 """Actuator types by MuJoCo's dynamics and gain; only a muscle has a muscle's bias."""
+
+JOINT_TRANSMISSIONS = ("joint", "jointinparent")
+"""Transmissions through a joint; for a joint with one degree of freedom they are the same."""
 
 _PEAK, _SCALE, _MUSCLE = 2, 3, 9
 # Indices of a muscle's peak force and of its scale, and the number of its parameters.
@@ -40,6 +44,8 @@ def actuator_law(model: mujoco.MjModel, actuator: int, plugin_type: str = "") ->
     if plugin_type:
         gain, bias = model.actuator_gainprm[actuator], model.actuator_biasprm[actuator]
         return Law(plugin_type, gain.tolist(), bias.tolist())
+    if is_disabled(model, actuator) and model.actuator_actnum[actuator]:
+        return Law("frozen", [], [])
     dynamics, gain, bias = _words(model, actuator)
     if any(_problems(model, actuator)):
         return None
@@ -78,10 +84,40 @@ def sees_rate(model: mujoco.MjModel, actuator: int) -> bool:
 
 
 def is_disabled(model: mujoco.MjModel, actuator: int) -> bool:
-    """Return whether an actuator's group is disabled, so that it exerts no force."""
+    """Return whether an actuator is disabled, alone or with its group or all others.
+
+    It then exerts no force, and its activation does not change.
+    """
+    if disabled(model, "ACTUATION"):
+        return True
     group = int(model.actuator_group[actuator])
     # MuJoCo's documentation, option/actuatorgroupdisable: only groups 0 to 30 can be disabled.
     return 0 <= group < 31 and bool(model.opt.disableactuator & (1 << group))
+
+
+def reflected(model: mujoco.MjModel, kind: str, name: str) -> np.ndarray:
+    """Return what actuators add to a property of the joints or tendons that they drive.
+
+    A damper or rotor inside an actuator acts on the driven element with the square of the gear
+    (MuJoCo's documentation, actuator/general/damping and armature).
+
+    Args:
+        model: MuJoCo's model.
+        kind: 'joint' or 'tendon'.
+        name: 'damping' or 'armature'.
+
+    Returns:
+        One number for each joint or tendon.
+    """
+    out = np.zeros(count(model, kind))
+    values = getattr(model, f"actuator_{name}", None)
+    if values is None:  # MuJoCo 3 has no such attributes
+        return out
+    driving = JOINT_TRANSMISSIONS if kind == "joint" else (kind,)
+    for a, transmission in enumerate(model.actuator_trntype):
+        if keyword(mujoco.mjtTrn, transmission) in driving:
+            out[model.actuator_trnid[a, 0]] += values[a] * model.actuator_gear[a, 0] ** 2
+    return out
 
 
 def _words(model: mujoco.MjModel, actuator: int) -> tuple[str, str, str]:

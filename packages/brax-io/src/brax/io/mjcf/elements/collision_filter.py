@@ -3,15 +3,15 @@
 import mujoco
 import numpy as np
 
-from brax.io.mjcf.names import is_flag_set
+from brax.io.mjcf.names import disabled
 
 
 def can_collide(model: mujoco.MjModel) -> np.ndarray:
     """Return whether each pair of geoms is tested for contact, (ngeom, ngeom).
 
     MuJoCo's filter (documentation, Computation, "Selection"): contype and conaffinity, bodies
-    without a joint between them, a body and its parent unless that is the world, and excluded pairs
-    of bodies. Explicit pairs skip the filter.
+    without a joint between them, a body and its parent unless that is the world (flag
+    `filterparent`), and excluded pairs of bodies. Explicit pairs skip the filter.
     """
     if no_contact(model):
         return np.zeros((model.ngeom, model.ngeom), bool)
@@ -29,7 +29,7 @@ def can_collide(model: mujoco.MjModel) -> np.ndarray:
     collides = (
         (bits | bits.T)
         & (own[:, None] != own[None, :])
-        & ~(nested | nested.T)
+        & ~((nested | nested.T) & (not disabled(model, "FILTERPARENT")))
         & ~excluded[np.ix_(body, body)]
     )
     first, second = model.pair_geom1, model.pair_geom2
@@ -47,4 +47,4 @@ def excluded_bodies(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
 
 def no_contact(model: mujoco.MjModel) -> bool:
     """Return whether the file's flags disable contacts."""
-    return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, ("CONTACT", "CONSTRAINT"))
+    return disabled(model, "CONTACT", "CONSTRAINT")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import mujoco
 
 from brax.builder import ModelBuilder
+from brax.io.mjcf.elements.actuators import reflected
 from brax.io.mjcf.names import disabled, names
 
 
@@ -22,6 +23,7 @@ def tendons(
     no_spring = disabled(model, "SPRING", "PASSIVE")
     no_damper = disabled(model, "DAMPER", "PASSIVE")
     limited = model.tendon_limited * (not disabled(model, "LIMIT", "CONSTRAINT"))
+    brake = reflected(model, "tendon", "damping")
     has_friction = not disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     for t, first in enumerate(model.tendon_adr):
         wraps = range(first, first + model.tendon_num[t])
@@ -31,7 +33,7 @@ def tendons(
             named[t],
             path=[] if fixed else [_path_part(model, w) for w in wraps],
             stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
-            damping=0.0 if no_damper else float(model.tendon_damping[t]),
+            damping=0.0 if no_damper else float(model.tendon_damping[t] + brake[t]),
             lengthspring=model.tendon_lengthspring[t].tolist(),
             range=model.tendon_range[t].tolist() if limited[t] else None,
             margin=float(model.tendon_margin[t]),
