@@ -418,10 +418,92 @@ def test_mesh_of_an_unknown_kind(tmp_path):
     assert re.match(r"main.xml:2: <mesh name='m'>: .*mesh file", refused(path))
 
 
-def test_other_models_are_not_attached(tmp_path):
-    asset = '<asset><model name="x" file="other.xml"/></asset>'
-    path = write(tmp_path, main=world(BODY, asset), other=world(BODY))
-    assert refused(path).startswith("main.xml:2: <model name='x'>: other models cannot be attached")
+LIMB = """<mujoco model="limb"><compiler angle="radian" meshdir="../shapes"/>
+<default><default class="thin"><geom size=".2"/></default></default>
+<asset><mesh name="m" file="t.stl"/></asset>
+<worldbody>
+<body name="arm" pos="0 0 1">
+<joint name="j" axis="0 1 0" range="-1 1"/>
+<geom class="thin"/><geom type="mesh" mesh="m"/>
+</body>
+<body name="leg"><freejoint/><geom size=".1"/></body>
+</worldbody>
+<actuator><motor name="m" joint="j"/></actuator>
+</mujoco>"""
+ATTACHED = """<asset><model name="limb" file="parts/limb.xml"/></asset>"""
+TRUNK = f"""<body name="a"><freejoint/>{GEOM}
+<attach model="limb" body="arm" prefix="left_"/>
+</body><attach model="limb" prefix="right_"/>
+<body name="s"><joint/>{GEOM}</body><attach body="s" prefix="copy_"/>"""
+
+
+def limbs(folder: Path, limb: str = LIMB, trunk: str = TRUNK, asset: str = ATTACHED) -> Path:
+    (folder / "shapes").mkdir()
+    (folder / "shapes" / "t.stl").write_bytes(STL)
+    return write(folder, main=world(trunk, asset), parts__limb=limb)
+
+
+def test_models_are_attached_as_mujoco_attaches_them(tmp_path):
+    """Bodies, or all of a model, with its own files, defaults and units."""
+    path = limbs(tmp_path)
+    system, model = mjcf.load(path), mujoco.MjModel.from_xml_path(str(path))
+    names = [model.body(i).name for i in range(1, model.nbody)]
+    assert list(system.link_names) == names
+    assert names == ["a", "left_arm", "right_arm", "right_leg", "s", "copy_s"]
+    assert system.actuator_names == ("left_m", "right_m")
+    np.testing.assert_allclose(system.link.inertia.mass, model.body_mass[1:], rtol=1e-6)
+    np.testing.assert_allclose(system.jnt_range[1:3], [[-1, 1]] * 2)
+
+
+WRONG_LIMBS = {
+    "unknown attribute": ({"limb": LIMB.replace("<geom class", '<geom clas="" class')}, "'clas'"),
+    "refused": ({"limb": LIMB.replace('name="j"', 'name="j" damping="-1"')}, "left_j.*limb.xml:6"),
+    "a mesh outside": (
+        {"limb": LIMB.replace("../shapes", "../../shapes")},
+        r"limb.xml:3: <mesh name='m'>: file 't.stl' leaves the model directory",
+    ),
+    "no such file": ({"asset": ATTACHED.replace("limb.x", "lim.x")}, "main.xml:2: .* no such file"),
+    "outside": ({"asset": ATTACHED.replace("parts", "..")}, "main.xml:2: .*leaves the model dir"),
+    "no such model": ({"trunk": TRUNK.replace('l="limb"', 'l="limp"')}, "Did you mean 'limb'"),
+    "no such body": (
+        {"trunk": TRUNK.replace('body="arm"', 'body="foot"')},
+        "main.xml:5: <attach>: no body 'foot' in limb.xml",
+    ),
+    "nothing": ({"trunk": f'{BODY}<attach prefix="x"/>'}, "give it a model, a body or a frame"),
+    "a model in itself": (
+        {"limb": LIMB.replace("<asset>", '<asset><model name="x" file="limb.xml"/>')},
+        "limb.xml:3: <model name='x'>: a model attaches itself: limb.xml -> limb.xml",
+    ),
+    "a body in itself": (
+        {"trunk": f'<body name="s"><joint/>{GEOM}<attach body="s" prefix="x"/></body>'},
+        "main.xml:4: <attach>: <body name='s'> attaches itself",
+    ),
+    "too many": (
+        {
+            "trunk": f'<body name="b0"><joint/>{GEOM}</body>'
+            + "".join(
+                f'<body name="b{k + 1}"><attach body="b{k}" prefix="x{k}"/>'
+                f'<attach body="b{k}" prefix="y{k}"/></body>'
+                for k in range(40)
+            )
+        },
+        r"main.xml: model has \d+ geoms \(limit 4096\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_LIMBS)
+def test_models_that_cannot_be_attached(tmp_path, what):
+    texts, said = WRONG_LIMBS[what]
+    assert re.search(said, refused(limbs(tmp_path, **texts)), re.S)
+
+
+def test_files_that_attach_one_another_twice_over_are_too_many(tmp_path):
+    """MuJoCo would read the last of 20 files half a million times."""
+    both = '<asset><model name="a" file="{0}.xml"/><model name="b" file="{0}.xml"/></asset>'
+    texts = {f"f{k}": world(BODY, both.format(f"f{k + 1}")) for k in range(19)}
+    path = write(tmp_path, main=world(BODY, both.format("f0")), f19=world(BODY), **texts)
+    assert re.search(r"\d+ attached models \(limit 4096\)", refused(path))
 
 
 def test_format_plugin(tmp_path):

@@ -5,11 +5,13 @@ report an error.
 """
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from brax.errors import ConfigError, ModelError
+from brax.errors import ConfigError, ModelError, closest
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.sources import ModelSource, resolve_beside_include
+from brax.io.mjcf.sources import ModelSource, attached_name, resolve_beside_include
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
 _NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
@@ -68,13 +70,12 @@ def check(source: ModelSource, outside: bool, max_elements: int) -> None:
         ModelError: listing everything that is wrong with it.
     """
     check_limit(max_elements)
-    problems = [
-        *_too_many(source.root, max_elements),
-        *_too_large(source.root),
-        *bad_settings(source.root),
-        *_wrong_order(source.root),
-        *_bad_files(source, outside),
-    ]
+    problems = list(_too_many(source, max_elements))
+    for each in (source, *source.files.values()):
+        problems += _too_large(each.root)
+        problems += bad_settings(each.root)
+        problems += _wrong_order(each.root)
+        problems += _bad_files(each, outside)
     if problems:
         raise ModelError.of(problems)
 
@@ -96,30 +97,109 @@ def bad_settings(root: Node) -> Iterator[str]:
     yield from _bad_numbers(root)
 
 
-def _too_many(root: Node, limit: int) -> Iterator[str]:
-    """Yield the kinds of element of which there are too many, replicas included.
+def _too_many(source: ModelSource, limit: int) -> Iterator[str]:
+    """Yield the kinds of element of which there are too many, copies included.
 
-    They are counted on the text, because `<replicate>` and `<composite>` can make billions before
-    the compiler notices.
+    They are counted on the text, because `<replicate>`, `<flexcomp>` and `<attach>` can make
+    billions before the compiler notices.
     """
-    total = {"geom": 0.0, "body": 0.0}
-    stack = [(root, 1.0)]
-    while stack:
-        node, copies = stack.pop()
-        if node.tag in ("replicate", "composite", "flexcomp"):
-            copies *= _product(node.attributes.get("count", "1"))
-        counts = node.tag != "replicate" or not node.children  # what it copies counts for it
-        if node.section != "default" and counts and (copies > 1 or node.tag in total):
-            kind = "body" if node.tag in ("flexcomp", "composite") else node.tag
-            total |= {kind: total.get(kind, 0.0) + copies}
-        stack.extend((child, copies) for child in node.children)
-    for kind, number in total.items():
+    problems: list[str] = []
+    total = _counted(source, problems)
+    yield from problems
+    for kind, number in total.items() if not problems else ():
         if number > limit:
             plural = {"body": "bodies"}.get(kind, f"{kind}s")
             yield (
-                f"{root.file}: model has {number:.0f} {plural} (limit {limit}); "
+                f"{source.name}: model has {number:.0f} {plural} (limit {limit}); "
                 "pass max_elements to allow more"
             )
+
+
+class _Count(NamedTuple):
+    """The numbers of elements below a node, by kind."""
+
+    every: Counter[str]
+    copied: Counter[str]
+    """The elements of which there are several copies, by kind."""
+
+
+def _counted(source: ModelSource, problems: list[str]) -> Mapping[str, float]:
+    """Return the number of bodies and geoms, and of copies of all other elements, by kind.
+
+    Args:
+        source: the text.
+        problems: list that the problems of `<attach>` are added to.
+    """
+    owners = {id(n): s for s in (source, *source.files.values()) for n in (s.root, *walk(s.root))}
+    found: dict[int, _Count] = {}
+    waiting: dict[int, list[Node]] = {}
+    stack = [source.root]
+    while stack:
+        node = stack[-1]
+        # The first visit puts what a node holds or copies on the stack, the second adds it up.
+        if id(node) not in waiting:
+            waiting[id(node)] = [*node.children, *_copied(owners[id(node)], node, problems)]
+            new = [n for n in waiting[id(node)] if id(n) not in found]
+            if cycle := [n for n in new if id(n) in waiting]:
+                problems.append(f"{node.place}: {node}: {cycle[0]} attaches itself")
+                return {}
+            stack += new
+            continue
+        stack.pop()
+        if id(node) not in found:
+            found[id(node)] = _count(node, [found[id(n)] for n in waiting[id(node)]])
+    total = found[id(source.root)]
+    return {"geom": total.every["geom"], "body": total.every["body"]} | {
+        kind: n for kind, n in total.copied.items() if kind not in ("geom", "body")
+    }
+
+
+def _count(node: Node, parts: Sequence[_Count]) -> _Count:
+    """Return the numbers of elements of a node, from those of what it holds and copies."""
+    every, copied = (sum((part[k] for part in parts), Counter()) for k in (0, 1))
+    if node.tag == "model" and node.section == "asset":
+        # MuJoCo reads the file once for each such element, whether or not it is attached.
+        models = Counter({"attached model": 1 + every["attached model"]})
+        return _Count(models, models)
+    if node.section != "default" and (node.tag != "replicate" or not node.children):
+        every += Counter({_MADE.get(node.tag, node.tag): 1})
+    if node.tag == "attach":
+        copied = Counter(every)
+    if node.tag in ("replicate", "composite", "flexcomp"):
+        copies = _product(node.attributes.get("count", "1"))
+        every = Counter({kind: n * copies for kind, n in every.items()})
+        copied = Counter(every) if copies > 1 else copied
+    return _Count(every, copied)
+
+
+_MADE = {"flexcomp": "body", "composite": "body"}
+"""The kind of element that another kind of element makes."""
+
+
+def _copied(source: ModelSource, node: Node, problems: list[str]) -> list[Node]:
+    """Return the elements of which a node is, or makes, a copy."""
+    if node.tag == "model" and node.section == "asset":
+        path = node.given.get("file")
+        return [m.root for k, m in enumerate(source.files.values()) if attached_name(k) == path]
+    if node.tag != "attach" or node.section != "worldbody":
+        return []
+    name = node.attributes.get("model")
+    if name is not None and name not in source.models:
+        problems.append(f"{node.place}: {node}: no model '{name}'.{closest(name, source.models)}")
+        return []
+    root = source.root if name is None else source.models[name].root
+    # All assets are copied too, and what refers to the bodies: at most all outside the tree.
+    outside = [n for n in root.children if n.tag not in ("worldbody", "default")]
+    for key in ("body", "frame"):
+        if (wanted := node.attributes.get(key)) is not None:
+            mine = [n for n in walk(root) if n.tag == key and n.attributes.get("name") == wanted]
+            if not mine:
+                problems.append(f"{node.place}: {node}: no {key} '{wanted}' in {root.file}")
+            return mine + outside
+    if name is None:
+        problems.append(f"{node.place}: {node}: give it a model, a body or a frame")
+        return []
+    return [*(n for n in root.children if n.tag == "worldbody"), *outside]
 
 
 def _too_large(root: Node) -> Iterator[str]:
@@ -222,9 +302,7 @@ def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
     stripped = settings.get("strippath") == "true"
     for node in walk(source.root):
         if node.tag == "model" and node.section == "asset":
-            # An attached model's own files and limits would not be checked.
-            yield f"{node.place}: {node}: other models cannot be attached; use <include>"
-            continue
+            continue  # its file was read already
         if node.tag == "compiler" and stripped:
             node.given["strippath"] = "false"  # the paths that were found must stay whole
         kind = "texturedir" if node.tag == "texture" else "meshdir"

@@ -9,7 +9,7 @@ from brax.errors import ModelError
 from brax.io._nodes import Node, write
 from brax.io.mjcf.checks import check
 from brax.io.mjcf.errors import explain
-from brax.io.mjcf.sources import ModelSource
+from brax.io.mjcf.sources import ModelSource, attached_name
 
 _PLURALS = {
     "body": "bodies",
@@ -48,8 +48,14 @@ def compile_model(
     """
     check(source, outside, max_elements)
     text, nodes = write(source.root)
+    attached: dict[str, bytes] = {}
+    for number, model in enumerate(source.files.values()):
+        more, theirs = write(model.root)
+        # Empty lines before the text, so that a line's number tells of which text it is.
+        attached[attached_name(number)] = ("\n" * len(nodes) + more).encode()
+        nodes += theirs
     try:
-        spec = mujoco.MjSpec.from_string(text)
+        spec = mujoco.MjSpec.from_string(text, include=attached)
         model = compiled(spec)
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(explain(str(error), source, nodes)) from None

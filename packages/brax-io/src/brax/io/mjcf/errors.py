@@ -13,7 +13,9 @@ from brax.io.mjcf.names import keywords
 from brax.io.mjcf.sources import ModelSource
 
 _COMPILER_MESSAGE = re.compile(
-    r"(?:XML Error: )?(?:Error: )?(.*?)\nElement (?:name )?'(.*)'(?:, id \d+)?(?:, line (\d+))?",
+    # A message about an attached model comes before that about the element that names its file.
+    r"(?:XML Error: |Error: |could not parse model file with error: )*(.*?)"
+    r"\nElement (?:name )?'([^'\n]*)'(?:, id \d+)?(?:, line (\d+))?",
     re.S,
 )
 _ATTRIBUTE_LENGTHS = {

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from brax.errors import ModelError
@@ -30,6 +31,12 @@ class ModelSource:
     root: Node
     included: set[str] = dataclasses.field(default_factory=set)
     """The included files, by the names in the text."""
+    models: dict[str, "ModelSource"] = dataclasses.field(default_factory=dict)
+    """The models that `<attach>` elements of the text may name."""
+    files: dict[Path, "ModelSource"] = dataclasses.field(default_factory=dict)
+    """All files that are models to attach, also those that such models attach in turn."""
+    within: Path | None = None
+    """Directory that files must be in: the first model's, which attaches this one; else None."""
 
     def elements(self) -> list[Node]:
         """Return all elements except those of `<default>`, in the order of the text."""
@@ -46,7 +53,8 @@ def read_file(path: str | os.PathLike[str], outside: bool, root: str = "mujoco")
             f"no such model file: {path.absolute()} (cwd {Path.cwd()})"
             f"{_same_name_in_other_case(path)}"
         )
-    return read(_read_bytes(path), path.parent, outside, path.name, root)
+    chain = (path.resolve(),)
+    return read(_read_bytes(path), path.parent, outside, path.name, root, chain=chain)
 
 
 def read(
@@ -55,8 +63,10 @@ def read(
     outside: bool,
     name: str = "model.xml",
     root: str = "mujoco",
+    attaching: "ModelSource | None" = None,
+    chain: Sequence[Path] = (),
 ) -> ModelSource:
-    """Read a model's text and everything that it includes.
+    """Read a model's text, everything that it includes, and the models that it attaches.
 
     Args:
         text: the XML.
@@ -64,6 +74,8 @@ def read(
         outside: whether files outside the directory may be included.
         name: the file's name in messages.
         root: tag of the root element.
+        attaching: the model that attaches this one.
+        chain: the files of the models that attach this one, and its own.
 
     Returns:
         The elements of the text.
@@ -72,11 +84,15 @@ def read(
         ModelError: if it is not a model's text, or includes a file that is not allowed.
     """
     source = ModelSource(name, directory, _document(_xml.decode(text, name), name, root))
+    if attaching is not None:
+        source.files, source.within = attaching.files, attaching.within or attaching.directory
     if root == "mujoco":
         _include(source, source.root, [name], None, outside)
     for child in source.root.children:
         for node in (child, *walk(child)):
             node.section = child.tag
+    if root == "mujoco":
+        _read_attached(source, outside, chain)
     return source
 
 
@@ -120,9 +136,10 @@ def resolve(
     path = Path(os.path.normpath(start / folder / name))
     # Symbolic links are resolved, so that one inside the directory cannot lead out of it. A model
     # from elsewhere could otherwise read any file of the user.
-    if not outside and not path.resolve().is_relative_to(start):
+    allowed = (source.within or source.directory).resolve()
+    if not outside and not path.resolve().is_relative_to(allowed):
         return path, (
-            f"{where}: file '{name}' leaves the model directory {start}; "
+            f"{where}: file '{name}' leaves the model directory {allowed}; "
             "pass allow_external_assets=True if you trust the model"
         )
     if not _is_file(path):
@@ -229,6 +246,39 @@ def _included(
         raise ModelError(f"{node.place}: {node}: file '{name}' has no elements to include")
     _include(source, roots[0], [*chain, name], path.parent, outside)
     return roots[0].children
+
+
+def attached_name(number: int) -> str:
+    """Return the name under which MuJoCo is given a file of `ModelSource.files`."""
+    return f"attached_{number}.xml"
+
+
+def _read_attached(source: ModelSource, outside: bool, chain: Sequence[Path]) -> None:
+    """Read the models that a model may attach; MuJoCo is given other names for their files."""
+    for node in walk(source.root):
+        name = node.attributes.get("file", "")
+        if node.tag != "model" or node.section != "asset" or not name:
+            continue
+        path, problem = resolve_beside_include(source, node, "", name, outside)
+        path = path.resolve()
+        if not problem and path in chain:
+            cycle = " -> ".join(p.name for p in (*chain[chain.index(path) :], path))
+            problem = f"{node.place}: {node}: a model attaches itself: {cycle}"
+        if not problem and len(chain) >= _MAX_NESTED_MODELS:
+            problem = f"{node.place}: {node}: more than {_MAX_NESTED_MODELS} models in one another"
+        if problem:
+            raise ModelError(problem)
+        if path not in source.files:
+            text, inner = _read_bytes(path), (*chain, path)
+            read_model = read(text, path.parent, outside, path.name, "mujoco", source, inner)
+            source.files[path] = read_model
+        model = source.files[path]
+        source.models[node.attributes.get("name") or model.root.attributes.get("model", "")] = model
+        node.given["file"] = attached_name(list(source.files).index(path))
+
+
+_MAX_NESTED_MODELS = 30
+"""Number of models that may attach one another in a chain."""
 
 
 def resolve_beside_include(
