@@ -1,9 +1,12 @@
 """Attributes of MuJoCo's format that change a step: the step is MuJoCo's."""
 
+import jax.numpy as jnp
 import mujoco
+import numpy as np
 import pytest
 from steps_lab import check_steps
 
+from brax import plugins
 from brax.io import mjcf
 
 ARM = """<body><joint name="j" axis="0 1 0" damping=".1"/><geom size=".05" pos=".2 0 0" mass="1"/>
@@ -65,3 +68,41 @@ def test_a_link_and_its_parent_collide_where_the_file_says_so():
     flag = '<option><flag filterparent="disable"/></option>'
     assert [len(mjcf.loads(arms.format(text)).collisions) for text in ("", flag)] == [0, 1]
     check_steps(arms.format(flag), states=2)
+
+
+BODIES = """<body pos="0 0 2"><joint name="h" axis="0 1 0"/><geom size=".05" pos=".2 0 0"/>
+<body pos=".3 0 0" euler="10 20 30"><joint name="b" type="ball" pos=".05 0 0" damping=".1"/>
+<geom type="box" size=".05 .1 .15" pos=".2 0 0"/></body></body>
+<body pos="2 0 1" euler="10 20 30"><joint name="f" type="free"/>
+<geom type="box" size=".05 .1 .15" pos=".1 0 0"/><body pos=".3 0 0"><joint axis="0 1 0"/>
+<geom size=".05" pos=".2 0 0"/></body></body>"""
+ROTATING = """<motor joint="b" gear="1 2 3"/><motor jointinparent="b" gear=".3 -1 2"/>
+<position joint="b" gear="0 2 1" kp="3" kv=".2"/><position jointinparent="b" gear="1 0 0" kp="2"/>
+<general joint="b" gear="0 0 1" biastype="affine" biasprm="0 1 -.3"/>
+<motor joint="f" gear="1 2 3 4 5 6"/><motor jointinparent="f" gear="1 2 3 4 5 6"/>
+<velocity joint="f" gear="1 0 0 0 1 0" kv="2"/><motor joint="h"/>"""
+
+
+@pytest.mark.parametrize(
+    "integrator",
+    ["Euler", *(pytest.param(i, marks=pytest.mark.slow) for i in ("implicitfast", "RK4"))],
+)
+def test_actuators_on_ball_and_free_joints(integrator):
+    """Along axes of the link and of the frame before; servos take the nearest turn."""
+    check_steps(arm(ROTATING, f'<option integrator="{integrator}"/>', BODIES, ""))
+
+
+@pytest.mark.parametrize("pipeline", ["spring", "positional"])
+def test_actuators_on_ball_and_free_joints_push_in_every_pipeline(pipeline):
+    """A force of 3 N on 1 kg, and torques of 2 N m on 0.004 kg m^2, after one step of 2 ms."""
+    ball = '<geom size=".1" mass="1"/>'
+    text = f"""<mujoco><option gravity="0 0 0"/><worldbody>
+<body euler="0 0 90"><joint name="f" type="free"/>{ball}</body>
+<body pos="1 0 0" euler="0 0 90"><joint name="b" type="ball"/>{ball}</body></worldbody><actuator>
+<motor joint="f" gear="0 3 0 2 0 0"/><motor jointinparent="f" gear="0 0 0 0 2 0"/>
+<motor joint="b" gear="2 0 0"/></actuator></mujoco>"""
+    sys, engine = mjcf.loads(text), plugins.get("pipeline", pipeline)
+    state = engine.step(sys, engine.init(sys, sys.init_q, jnp.zeros(9)), jnp.ones(3))
+    # The world's y is the free body's x, so both of its torques are about the same axis.
+    found = [0, 0.006, 0, 2, 0, 0, 1, 0, 0]
+    np.testing.assert_allclose(state.qd, found, rtol=1e-4, atol=1e-6)

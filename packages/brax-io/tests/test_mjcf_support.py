@@ -97,10 +97,6 @@ REFUSED = {
         actuator('<general name="a" body="b"/>'),
         r"actuator 'a'.*it only pulls, so its ctrl_range needs bounds that are not negative",
     ),
-    "free joint driven": (
-        actuator('<motor name="m" joint="f" gear="1 0 0 0 0 0"/>'),
-        r"actuator 'm'.*joint 'f' has 6 degrees of freedom",
-    ),
     "activation": (
         actuator('<general name="m" joint="j" dyntype="user"/>'),
         r"actuator 'm' \(model.xml:1\): dyntype 'user' is not supported; allowed: none, integr",

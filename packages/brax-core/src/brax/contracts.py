@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax.actuators.actuator_forces import acts_on_links
 from brax.base import Force, State, System, Transform
 from brax.colliders.broad_phase import uses_broad_phase
 from brax.errors import ConfigError, ModelError, ShapeError
@@ -177,8 +178,8 @@ PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
 SITE_LIMITS = (
-    "bounds of a joint's actuators (actuatorfrcrange) together with actuators on sites or "
-    "spatial tendons"
+    "bounds of a joint's actuators (actuatorfrcrange) together with actuators on sites, ball or "
+    "free joints, or spatial tendons"
 )
 
 TORSIONAL_FRICTION = "torsional and rolling friction (condim 4 and 6)"
@@ -219,10 +220,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
     SITE_LIMITS: lambda s: (
         any(s.joint_actuator_limited)
-        and any(
-            site >= 0 or (tendon >= 0 and s.tendon_path[tendon])
-            for site, tendon in zip(s.actuator_site, s.actuator_tendon, strict=True)
-        )
+        and (acts_on_links(s) or any(t >= 0 and s.tendon_path[t] for t in s.actuator_tendon))
     ),
     FREE_JOINT_RESISTANCE: _has_free_joint_resistance,
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),

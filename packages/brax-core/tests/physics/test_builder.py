@@ -184,7 +184,15 @@ REFUSED = {
     ),
     "actuated free": (
         lambda m: with_actuator(m, kind="free"),
-        "actuator 'm': joint 'j' has 6 degrees of freedom",
+        "actuator 'm': on a joint of 6 degrees of freedom it needs a wrench",
+    ),
+    "actuated hinge in space": (
+        lambda m: with_actuator(m, wrench=(0, 0, 0, 0, 0, 1)),
+        "actuator 'm': only a site, a ball joint or a free joint has a wrench",
+    ),
+    "pushed ball": (
+        lambda m: with_actuator(m, kind="ball", wrench=(1, 0, 0, 0, 0, 1)),
+        "actuator 'm': the force of its wrench must be 0: a ball joint only has a torque",
     ),
     "coupled sites": (coupled_sites, "equality 'c': it couples 'joint' or 'tendon', not 'site'"),
     "gear": (lambda m: with_actuator(m, gear=np.inf), "actuator 'm': its gear .* not finite"),

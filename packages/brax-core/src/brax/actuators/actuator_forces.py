@@ -1,5 +1,6 @@
 """Evaluation of the actuators and tendons of a model: from controls and motion to forces."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ from brax.actuators.force_law import (
     next_activations_of,
 )
 from brax.actuators.joint_transmission import actuator_transmission
+from brax.actuators.rotation_transmission import on_rotations, rotation_transmission
 from brax.actuators.site_transmission import LinkTransmission, on_sites, site_transmission
 from brax.actuators.spatial_tendons import has_paths
 from brax.actuators.tendons import TendonsAtState, tendons_at_state
@@ -31,7 +33,7 @@ class ActuatorsAtState(NamedTuple):
     force: jax.Array
     """Force of each on the driven element, before its gear, (nu, batch)."""
     reach: LinkTransmission | None
-    """Transmission of the actuators on sites; None if there are none."""
+    """Transmission of the actuators on sites, ball and free joints; None if there are none."""
     tendons: TendonsAtState | None
     """The tendons; None if the model has none."""
 
@@ -55,22 +57,29 @@ def actuators_at_state(
 
 def sees_links(sys: System) -> bool:
     """Return whether actuators or tendons act on links in space, not only along coordinates."""
-    return on_sites(sys) or has_paths(sys)
+    return acts_on_links(sys) or has_paths(sys)
+
+
+def acts_on_links(sys: System) -> bool:
+    """Return whether any actuator acts on a site, a ball joint or a free joint."""
+    return on_sites(sys) or bool(on_rotations(sys))
 
 
 def actuator_states(
     sys: System, q: jax.Array, qd: jax.Array, links: Frames | None
 ) -> tuple[ActuatorLength, LinkTransmission | None, TendonsAtState | None]:
-    """Return lengths and velocities of all actuators, the site transmission, and the tendons.
+    """Return lengths and velocities of all actuators, the transmission to links, and the tendons.
 
-    The site transmission and the tendons are None where the model has none.
+    The transmission to links and the tendons are None where the model has none.
     """
     joints = actuator_transmission(sys)
     length, velocity = joints.along(q, joints.q), joints.along(qd, joints.qd)
     reach = tendons = None
-    if on_sites(sys):
+    if acts_on_links(sys):
         assert links is not None
-        reach = site_transmission(sys, links)
+        sites = [site_transmission(sys, links)] if on_sites(sys) else []
+        rotations = [rotation_transmission(sys, q, links)] if on_rotations(sys) else []
+        reach = functools.reduce(LinkTransmission.joined, sites + rotations)
         # An actuator drives one element, so at most one of the terms of its length is not zero.
         length, velocity = length + reach.length, velocity + reach.velocity
     if sys.tendon_names:
@@ -97,7 +106,7 @@ def joint_forces(sys: System, driven: ActuatorsAtState) -> jax.Array:
 
 
 def link_forces(sys: System, driven: ActuatorsAtState) -> Spatial | None:
-    """Return torque and force of actuators on sites and spatial tendons on each link.
+    """Return torque and force on each link of actuators in space and spatial tendons.
 
     They are about the link's frame, along the world's axes; None if there are none.
     """

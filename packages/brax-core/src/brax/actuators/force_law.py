@@ -106,7 +106,7 @@ def _force(sys: System, command: Command, index: Sequence[int], seen: ActuatorLe
         signal = _moved(sys, command, sys.opt.timestep[None], index, rate)
     elif kind.stateful:
         signal = _activation(sys, index, command)
-    if kind.setpoint and any(sys.actuator_refsite[i] >= 0 for i in index):
+    if kind.setpoint and any(_rotates(sys, i) for i in index):
         signal = _on_circle(sys, index, signal, seen.length)
     limits = rows(sys.actuator.force_range, index)
     return jnp.clip(kind.force(_params(sys, index), signal, *seen), limits[:, 0], limits[:, 1])
@@ -115,7 +115,7 @@ def _force(sys: System, command: Command, index: Sequence[int], seen: ActuatorLe
 def _on_circle(
     sys: System, index: Sequence[int], signal: jax.Array, length: jax.Array
 ) -> jax.Array:
-    """Return the setpoints of servos between two sites, moved to the nearest whole turn.
+    """Return the setpoints of servos between two sites or on ball joints, at the nearest turn.
 
     Only servos whose wrench is a pure torque are affected: their length is a rotation angle, which
     jumps by a whole turn at half a turn.
@@ -128,9 +128,16 @@ def _on_circle(
     # A position servo has the force kp (ctrl - length): its gain and its second bias are opposite.
     servo = (gain[:, 0] == -bias[:, 1]) & (gain[:, 1:3] == 0).all(axis=1)
     turns = servo & (wrench[:, :3] == 0).all(axis=1) & (turn > 0)
-    relative = np.array([[sys.actuator_refsite[i] >= 0] for i in index])
+    relative = np.array([[_rotates(sys, i)] for i in index])
     whole = jnp.round((signal - length) / jnp.where(turn > 0, turn, 1.0))
     return jnp.where(turns & relative, signal - turn * whole, signal)
+
+
+def _rotates(sys: System, actuator: int) -> bool:
+    """Return whether an actuator's length may be an angle of rotation in space."""
+    joint = sys.actuator_joint[actuator]
+    ball = joint >= 0 and sys.joint_types[joint].qd_width == 3
+    return sys.actuator_refsite[actuator] >= 0 or ball
 
 
 def _rate(sys: System, command: Command, index: Sequence[int], seen: ActuatorLength) -> jax.Array:

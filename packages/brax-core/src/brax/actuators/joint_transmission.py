@@ -40,9 +40,10 @@ def tendon_transmission(sys: System) -> JointTransmission:
 
 
 def actuator_transmission(sys: System) -> JointTransmission:
-    """Return the transmission from actuators to joints; it has no rows for tendons and sites."""
-    joints = [(j,) if j >= 0 else () for j in sys.actuator_joint]
-    driving = [a for a, j in enumerate(sys.actuator_joint) if j >= 0]
+    """Return the transmission from actuators to joints with one degree of freedom."""
+    plain = [j >= 0 and sys.joint_types[j].qd_width == 1 for j in sys.actuator_joint]
+    joints = [(j,) if one else () for j, one in zip(sys.actuator_joint, plain, strict=True)]
+    driving = [a for a, one in enumerate(plain) if one]
     return _joint_transmission(sys, joints, rows(sys.actuator.gear, driving))
 
 

@@ -33,6 +33,13 @@ class LinkTransmission(NamedTuple):
     """Lengths of all owners, zero for those without a row, (owners, batch)."""
     velocity: jax.Array
 
+    def joined(self, other: "LinkTransmission") -> "LinkTransmission":
+        """Return the transmission of the owners of both."""
+        push = jax.tree.map(lambda *x: jnp.concatenate(x), self.push, other.push)
+        length, velocity = self.length + other.length, self.velocity + other.velocity
+        owner, link = self.owner + other.owner, self.link + other.link
+        return LinkTransmission(owner, link, push, length, velocity)
+
     def on_links(self, force: jax.Array, n_links: int) -> Spatial:
         """Return torque and force on each link about its frame, world axes, (n_links, batch)."""
         pushed = self.push * rows(force, self.owner)

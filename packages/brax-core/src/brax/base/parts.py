@@ -232,8 +232,10 @@ class Actuator(Base):
     gear: jax.Array
     """Transmission ratio, shape (nu,)."""
     wrench: jax.Array
-    """Direction of actuators on sites: force and torque per unit of scalar force times gear, in the
-    axes of the site, or of the reference site, shape (nu, 6)."""
+    """Direction of actuators on sites, ball and free joints: force and torque per unit of scalar
+    force times gear, shape (nu, 6). On sites they are in the axes of the site, or of the reference
+    site. On joints the force is in the world's axes, and the torque in those of the link, or of the
+    frame before the joint."""
     gainprm: jax.Array
     """Gain parameters, shape (nu, 10)."""
     biasprm: jax.Array

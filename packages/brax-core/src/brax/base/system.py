@@ -189,6 +189,9 @@ class System(Base):
     """The `brax.actuators.ActuatorType` of each actuator."""
     actuator_joint: tuple[int, ...] = static()
     """Joint that each actuator drives, -1 if it drives none."""
+    actuator_in_parent: tuple[bool, ...] = static()
+    """True for actuators on ball and free joints whose torque is along axes of the frame before the
+    joint (`jointinparent`), not of the link."""
     actuator_tendon: tuple[int, ...] = static()
     """Tendon that each actuator pulls, -1 if it pulls none."""
     actuator_site: tuple[int, ...] = static()

@@ -205,6 +205,7 @@ def _actuators(parts: CheckedDescription) -> dict[str, Any]:
         actuator_names=tuple(a.name for a in actuators),
         actuator_types=parts.actuator_types,
         actuator_joint=tuple(joints[a.joint] for a in actuators),
+        actuator_in_parent=tuple(a.in_parent for a in actuators),
         actuator_tendon=tuple(tendons[a.tendon] for a in actuators),
         actuator_site=tuple(sites[a.site] for a in actuators),
         actuator_refsite=tuple(sites[a.refsite] for a in actuators),

@@ -27,7 +27,8 @@ class Description(CouplingDescription):
         refsite: str = "",
         body: str = "",
         gear: float = 1.0,
-        wrench: Sequence[float] = (0, 0, 1, 0, 0, 0),
+        wrench: Sequence[float] | None = None,
+        in_parent: bool = False,
         gainprm: Sequence[float] = (1.0,),
         biasprm: Sequence[float] = (),
         dynprm: Sequence[float] = (),
@@ -41,7 +42,7 @@ class Description(CouplingDescription):
         """Add an actuator, which drives a joint, a tendon, a site or the adhesion of a body.
 
         Args:
-            joint: the joint that it drives, with one degree of freedom.
+            joint: the joint that it drives: with one degree of freedom, or a ball or free joint.
             type: a registered actuator type; 'affine' is MuJoCo's motor, position and velocity.
             name: its name; by default that of the driven element, and the type.
             tendon: the tendon that it pulls.
@@ -51,7 +52,11 @@ class Description(CouplingDescription):
                 by the contacts, along their normals; there is no gear, and length and velocity are
                 zero.
             gear: transmission ratio.
-            wrench: force and torque on the site per unit, in its axes or the reference site's.
+            wrench: force and torque per unit on a site, in its axes or the reference site's, by
+                default a force along z; on a free joint, the force along axes of the world, and the
+                torque along those of the body; on a ball joint, a torque only.
+            in_parent: True if the torque on a ball or free joint is along axes of the frame before
+                the joint, MuJoCo's `jointinparent`.
             gainprm: up to ten gain parameters.
             biasprm: up to ten bias parameters.
             dynprm: up to ten parameters of the dynamics of the activation.
@@ -70,11 +75,12 @@ class Description(CouplingDescription):
         driven = dict(joint=joint, tendon=tendon, site=site, refsite=refsite, body=body)
         ranges = dict(ctrl_range=ctrl_range, force_range=force_range)
         values = driven | ranges | dict(activation_range=activation_range, early=bool(early))
+        values |= dict(in_parent=bool(in_parent))
         actuator = Element("actuator", name, values | dict(type=type, gear=gear), line)
         parameters = dict(gainprm=gainprm, biasprm=biasprm, dynprm=dynprm)
         vectors = {key: (padded(given, 10), 10) for key, given in parameters.items()}
-        # Only a site has a wrench; the default of the argument must not be stored for others.
-        vectors |= dict(wrench=(wrench if site else (0.0,) * 6, 6), length_range=(length_range, 2))
+        given = wrench or ((0.0, 0.0, 1.0, 0.0, 0.0, 0.0) if site else (0.0,) * 6)
+        vectors |= dict(wrench=(given, 6), length_range=(length_range, 2))
         return self._add(self._actuators, actuator, **vectors)
 
     def add_sensor(

@@ -270,7 +270,8 @@ class ModelBuilder(Description):
             problems += model_checks.equality(equality, widths)
         for actuator, kind in zip(self._actuators, types.actuator, strict=True):
             if kind is not None:
-                problems += model_checks.actuator(actuator, kind, widths)
+                types_of_joints = {j.name: t for j, t in known}
+                problems += model_checks.actuator(actuator, kind, types_of_joints)
         nq = sum(t.q_width for _, t in known)
         if self._init_q is not None and None not in types.joint and self._init_q.shape != (nq,):
             problems.append(

@@ -8,6 +8,7 @@ import jax
 import mujoco
 import numpy as np
 
+from brax.actuators.rotation_transmission import on_rotations
 from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Tendon
 from brax.colliders.narrow_phase import surfaces
 from brax.errors import ModelError
@@ -40,8 +41,8 @@ TRANSLATED = {
     "equality_mocap joint_names joint_types joint_link joint_limited joint_two_sided joint_dry "
     "geom_names geom_types geom_link geom_priority "
     "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
-    "tendon_joints tendon_path actuator_names actuator_types actuator_joint actuator_tendon "
-    "actuator_site actuator_refsite actuator_body sensor_names sensor_types "
+    "tendon_joints tendon_path actuator_names actuator_types actuator_joint actuator_in_parent "
+    "actuator_tendon actuator_site actuator_refsite actuator_body sensor_names sensor_types "
     "sensor_object sensor_reference camera camera_names camera_link camera_mocap camera_modes "
     "camera_target camera_aim keyframes keyframe_names integrator file_model",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
@@ -125,6 +126,9 @@ def lacking(sys: System) -> Iterator[str]:
     for name, site in zip(sys.actuator_names, sys.actuator_site, strict=True):
         if site >= 0:
             yield f"actuator '{name}': it acts on a site, which is not translated"
+    for actuator in on_rotations(sys):
+        name = sys.actuator_names[actuator]
+        yield f"actuator '{name}': it acts on a ball or free joint, which is not translated"
     for name, body in zip(sys.actuator_names, sys.actuator_body, strict=True):
         if body is not None:
             yield f"actuator '{name}': adhesion is not translated"

@@ -260,10 +260,14 @@ def _scalar_joints(sys: System) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gears(model: Any, sys: System) -> dict[str, Any]:
-    on_site = np.array([site >= 0 for site in sys.actuator_site])
     first = jnp.asarray(model.actuator_gear).at[:, 0].set(sys.actuator.gear)
     wrench = sys.actuator.wrench * sys.actuator.gear[:, None]
-    return {"actuator_gear": jnp.where(on_site[:, None], wrench, first)}
+    # MuJoCo's gear of a ball joint begins with the torque, that of a free joint with the force.
+    torque = jnp.roll(wrench, 3, axis=1)
+    widths = np.array([sys.joint_types[j].qd_width if j >= 0 else 0 for j in sys.actuator_joint])
+    in_space = (np.array(sys.actuator_site) >= 0) | (widths == 6)
+    gear = jnp.where(in_space[:, None], wrench, jnp.where((widths == 3)[:, None], torque, first))
+    return {"actuator_gear": gear}
 
 
 def _tendon_ranges(model: Any, sys: System) -> dict[str, Any]:

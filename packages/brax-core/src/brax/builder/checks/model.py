@@ -273,9 +273,9 @@ def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) 
         yield f"{element}: joint '{joint}' has {width} degrees of freedom; {why}"
 
 
-def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterator[str]:
-    """Yield the problems of an actuator of a known type, given the joints' degrees of freedom."""
-    yield from _one_dof(actuator, actuator.joint, widths, "an actuator drives a joint with one")
+def actuator(actuator: Element, kind: Any, joints: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the problems of an actuator of a known type, given the joints' types."""
+    yield from _direction(actuator, joints.get(actuator.joint))
     if not np.isfinite(actuator.gear):
         yield f"{actuator}: its gear is not finite: {actuator.gear}"
     if not kind.stateful and (actuator.early or actuator.activation_range is not None):
@@ -292,6 +292,22 @@ def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterato
             f"{actuator}: it only pulls, so its ctrl_range needs bounds that are not negative, got "
             f"{actuator.ctrl_range}"
         )
+
+
+def _direction(actuator: Element, joint: Any) -> Iterator[str]:
+    """Yield the problems of an actuator's direction on the joint that it drives, None for none."""
+    width = 1 if joint is None else joint.qd_width
+    if width > 1 and joint.name not in ("ball", "free"):
+        yield (
+            f"{actuator}: joint '{actuator.joint}' has {width} degrees of freedom; an actuator "
+            "drives a joint with one, a ball joint or a free joint"
+        )
+    elif width == 1 and not actuator.site and np.any(actuator.wrench):
+        yield f"{actuator}: only a site, a ball joint or a free joint has a wrench; leave it out"
+    elif width > 1 and not np.any(actuator.wrench):
+        yield f"{actuator}: on a joint of {width} degrees of freedom it needs a wrench"
+    elif width == 3 and np.any(actuator.wrench[:3]):
+        yield f"{actuator}: the force of its wrench must be 0: a ball joint only has a torque"
 
 
 def _bounds(element: Element, key: str, strict: bool) -> Iterator[str]:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from brax.actuators.actuator_forces import (
     ActuatorsAtState,
+    acts_on_links,
     actuators_at_state,
     joint_forces,
     link_forces,
@@ -15,7 +16,6 @@ from brax.actuators.actuator_forces import (
     within_joint_limits,
 )
 from brax.actuators.force_law import Command
-from brax.actuators.site_transmission import on_sites
 from brax.actuators.tendons import TendonsAtState, passive_force, tendons_at_state
 from brax.base import System
 from brax.components import Vec3, quat, rows, total, vec3
@@ -112,7 +112,7 @@ def command(problem: GeneralizedProblem, motion: StepState) -> Command:
 
 def couples_joints(sys: System) -> bool:
     """Return whether a drive on one degree of freedom may depend on the rate of another."""
-    return bool(sys.tendon_names) or on_sites(sys)
+    return bool(sys.tendon_names) or acts_on_links(sys)
 
 
 def drive_slope(

@@ -1,6 +1,7 @@
 """Builds a `System` from MuJoCo's compiled model, through the model builder."""
 
 import warnings
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -203,6 +204,19 @@ def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None
         )
 
 
+def _gear(model: mujoco.MjModel, actuator: int, transmission: str) -> dict[str, Any]:
+    """Return the gear of an actuator, or its direction in space."""
+    gear, joint = model.actuator_gear[actuator], model.actuator_trnid[actuator, 0]
+    on_joint = transmission in JOINT_TRANSMISSIONS
+    kind = keyword(mujoco.mjtJoint, model.jnt_type[joint]) if on_joint else ""
+    rotates = kind in ("ball", "free")
+    if transmission != "site" and not rotates:
+        return dict(gear=float(gear[0]))
+    # On a ball joint the first three numbers are the torque, in space the force.
+    wrench = [0, 0, 0, *gear[:3]] if kind == "ball" else gear.tolist()
+    return dict(wrench=wrench, in_parent=rotates and transmission == "jointinparent")
+
+
 def _actuators(
     builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom, places: Places
 ) -> None:
@@ -231,8 +245,7 @@ def _actuators(
             site=sites[on] if what == "site" else "",
             refsite=sites[ref] if relative else "",
             body=bodies[on] if what == "body" else "",
-            gear=1.0 if what == "site" else float(model.actuator_gear[a, 0]),
-            wrench=model.actuator_gear[a],
+            **_gear(model, a, what),
             gainprm=law.gainprm,
             biasprm=law.biasprm,
             dynprm=model.actuator_dynprm[a],
