@@ -166,6 +166,21 @@ def test_the_policy_and_the_targets_wait_for_their_turn():
         np.testing.assert_allclose(target, 0.98 * old + 0.02 * now, rtol=1e-5, atol=1e-7)
 
 
+def test_rates_that_fall_do_so_with_each_network_s_own_updates():
+    """Of two steps of four updates, in which the policy has half as many as the critics."""
+    settings = SMALL | {"learning_rate_schedule": "LINEAR", "num_timesteps": 2 * 16}
+    settings |= {"grad_updates_per_step": 4, "min_replay_size": 0}
+    learner = make_learner(TD3, Point(), **settings)
+    weight = jnp.ones(1)
+    for optimizer, updates in [(learner._q_optimizer, 8), (learner._policy_optimizer, 4)]:
+        state = optimizer.init(weight)
+        for update in range(updates + 1):
+            # Adam's steps along a constant gradient are the step size.
+            step, state = optimizer.update(weight, state, weight)
+            rate = SMALL["learning_rate"] * (1.0 - update / updates)
+            np.testing.assert_allclose(step, -rate, rtol=1e-4, atol=1e-8)
+
+
 def test_parameters_to_start_from_are_those_of_the_target_policy_too():
     learner = make_learner(TD3, Point(), **SMALL)
     program = Program(learner, learner.mesh)

@@ -1,18 +1,21 @@
-"""Learning rates that fall as a run goes on."""
+"""Learning rates that may fall as a run goes on."""
 
 from typing import Any
 
 import optax
 
 
-def falling(config: Any) -> optax.Schedule:
-    """Return a learning rate that falls linearly to zero at the last update of a run.
+def learning_rate(config: Any, updates: float) -> float | optax.Schedule:
+    """Return the learning rate, which falls linearly to zero over a run if it is to.
 
     It is a function of the number of updates so far, which Adam counts in its state. Skipped
     updates do not count.
 
     Args:
-        config: the numbers of an agent that passes over experience in epochs and minibatches.
+        config: the numbers of an agent that has `learning_rate` and `learning_rate_schedule`.
+        updates: updates of one training step, on average.
     """
-    updates = config.training_steps * config.num_updates_per_batch * config.num_minibatches
-    return optax.linear_schedule(config.learning_rate, 0.0, updates)
+    rate: float = config.learning_rate
+    if config.learning_rate_schedule != "LINEAR":
+        return rate
+    return optax.linear_schedule(rate, 0.0, config.training_steps * updates)

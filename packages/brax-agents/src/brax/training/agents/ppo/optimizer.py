@@ -22,9 +22,8 @@ def make_optimizer(config: Any) -> optax.GradientTransformation:
     """Return Adam behind gradient clipping by the global norm, from PPO's settings."""
     clip = [optax.clip_by_global_norm(config.max_grad_norm)] if config.max_grad_norm else []
     if config.learning_rate_schedule != LRSchedule.ADAPTIVE_KL:
-        linear = config.learning_rate_schedule == LRSchedule.LINEAR
-        rate = schedules.falling(config) if linear else config.learning_rate
-        return optax.chain(*clip, optax.adam(rate))
+        updates = config.num_updates_per_batch * config.num_minibatches
+        return optax.chain(*clip, optax.adam(schedules.learning_rate(config, updates)))
     # Injected, the learning rate is a number in the optimizer's state, so that it can change
     # without a compilation and is part of checkpoints.
     adam = optax.inject_hyperparams(optax.adam)(learning_rate=config.learning_rate)

@@ -78,8 +78,8 @@ class REPPOLearner(Learner):
             kl_bound=config.kl_bound,
             target_entropy=-0.5 * parts.env.action_size if entropy is None else entropy,
         )
-        linear = config.learning_rate_schedule == "LINEAR"
-        adam = optax.adam(schedules.falling(config) if linear else config.learning_rate)
+        updates = config.num_updates_per_batch * config.num_minibatches
+        adam = optax.adam(schedules.learning_rate(config, updates))
         network = optax.chain(optax.clip_by_global_norm(config.max_grad_norm), adam)
         # One optimizer for all weights, so that an update is skipped for all of them or for none;
         # but the gradients of policy and critic are clipped separately.

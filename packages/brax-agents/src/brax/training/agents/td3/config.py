@@ -6,7 +6,7 @@ from typing import Any
 from brax.errors import ConfigError
 from brax.training.config import RunConfig
 from brax.training.learning.replay_buffers import check_sizes
-from brax.training.settings import number
+from brax.training.settings import choice, number
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,11 @@ class TD3Config(RunConfig):
     num_envs: int = number(1, 1)
     """Environments that run in parallel, over all devices."""
     learning_rate: float = number(3e-4, 0, open_low=True)
-    """Learning rate of Adam, for the policy and the critics."""
+    """Learning rate of Adam, for the policy and the critics; with a schedule, the initial one."""
+    learning_rate_schedule: str | None = choice(None, "LINEAR")
+    """`LINEAR` lets the learning rate fall linearly to zero over `num_timesteps`; None keeps it
+    fixed.
+    """
     weight_decay: float = number(0.0, 0)
     """Decoupled weight decay of Adam, for the policy and the critics."""
     discounting: float = number(0.99, 0, 1)

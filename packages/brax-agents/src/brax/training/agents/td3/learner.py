@@ -32,6 +32,7 @@ from brax.training.learner import (
     in_a_row,
     repeated,
 )
+from brax.training.learning import schedules
 from brax.training.learning.replay_buffers import ReplayBuffer, ReplayBufferState
 from brax.training.policies import PolicyParams
 from brax.training.runner import acting
@@ -89,12 +90,19 @@ class TD3Learner(Learner):
             else None,
         )
         self._check_critics(parts.env.action_size)
-        # Without decay this is Adam.
-        self._optimizer = optax.adamw(config.learning_rate, weight_decay=config.weight_decay)
+        updates = config.grad_updates_per_step
+        self._q_optimizer = self._adam(updates)
+        self._policy_optimizer = self._adam(updates / config.policy_delay)
         step = n_step.Step.like(self.sample_obs, parts.env.action_size)
         self._buffer = ReplayBuffer(
             config.max_replay_size, config.num_envs, step, config.batch_size
         )
+
+    def _adam(self, updates: float) -> optax.GradientTransformation:
+        """Return Adam for networks that are updated so often in a training step."""
+        # Without decay of the weights `adamw` is Adam.
+        rate = schedules.learning_rate(self.config, updates)
+        return optax.adamw(rate, weight_decay=self.config.weight_decay)
 
     def _check_critics(self, action_size: int) -> None:
         """Reject critics whose outputs are not those that the loss reads.
@@ -137,8 +145,8 @@ class TD3Learner(Learner):
             # The target networks start equal to the networks.
             target_policy=policy,
             target_q=q,
-            policy_optimizer_state=self._optimizer.init(policy),
-            q_optimizer_state=self._optimizer.init(q),
+            policy_optimizer_state=self._policy_optimizer.init(policy),
+            q_optimizer_state=self._q_optimizer.init(q),
             updates_since_policy=jnp.int32(0),
             noise_std=jax.random.uniform(
                 noise_key,
@@ -223,7 +231,7 @@ class TD3Learner(Learner):
             self._loss,
         )
         q, q_optimizer_state, finite = descend(
-            self._optimizer, grads, state.q_optimizer_state, state.q
+            self._q_optimizer, grads, state.q_optimizer_state, state.q
         )
         # A skipped update does not count, so that none is followed by one of the policy.
         since = state.updates_since_policy + finite
@@ -272,7 +280,7 @@ class TD3Learner(Learner):
             slow.policy, normalizer, q, observation, self.networks, self._loss
         )
         policy, optimizer_state, finite = descend(
-            self._optimizer, grads, slow.optimizer_state, slow.policy
+            self._policy_optimizer, grads, slow.optimizer_state, slow.policy
         )
         # A skipped update leaves the target networks where they are.
         tau = jnp.where(finite, self.config.tau, 0.0)
