@@ -167,7 +167,7 @@ def test_the_policy_and_the_targets_wait_for_their_turn():
 
 
 def test_rates_that_fall_do_so_with_each_network_s_own_updates():
-    """Of two steps of four updates, in which the policy has half as many as the critics."""
+    """The policy has half as many updates as the critics, of which there are two times four."""
     settings = SMALL | {"learning_rate_schedule": "LINEAR", "num_timesteps": 2 * 16}
     settings |= {"grad_updates_per_step": 4, "min_replay_size": 0}
     learner = make_learner(TD3, Point(), **settings)
