@@ -376,52 +376,6 @@ def test_a_mesh_is_its_convex_hull():
     assert sorted(np.round(corners, 5).tolist()) == [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
 
 
-KNOWN = {
-    "body": """bvhadr bvhnum conaffinity contype dofadr dofnum geomadr geomnum inertia invweight0
-        ipos iquat jntadr jntnum margin mass parentid pos quat rootid sameframe simple subtreemass
-        treeid user weldid gravcomp mocapid plugin""",
-    "jnt": """actgravcomp actuatorid axis bodyid dofadr group limited plasticadr pos qposadr range
-        solimp solref stiffness type user margin actfrclimited actfrcrange stiffnesspoly
-        springyield""",
-    "dof": """M0 Madr armature bodyid damping invweight0 jntid length parentid simplenum solimp
-        solref treeid frictionloss dampingpoly""",
-    "geom": """aabb bodyid castshadow conaffinity condim contype dataid fluid friction group matid
-        pos priority quat rbound rgba sameframe size solimp solmix solref type user margin gap
-        adhesion surfacevel plugin""",
-    "actuator": """acc0 actadr actearly actlimited actnum actrange biasprm biastype cranklength
-        ctrladr ctrllimited ctrlnum ctrlrange ctrlspec dynprm dyntype forcelimited forcerange
-        gainprm gaintype gear group history historyadr length0 lengthrange outadr outnum trnid
-        trntype user plugin damping dampingpoly armature delay""",
-    "tendon": """actuatorid adr group invweight0 length0 lengthspring margin matid num plasticadr
-        range rgba solimp_fri solimp_lim solref_fri solref_lim springyield treeid treenum type
-        user width stiffness stiffnesspoly damping dampingpoly limited frictionloss armature
-        actfrclimited actfrcrange""",
-    "cam": """bodyid fovy intrinsic ipd mat0 mode output pos pos0 poscom0 projection quat
-        resolution sensorsize targetbodyid user""",
-    "key": "act ctrl mpos mquat plastic qpos qvel time",
-    "pair": """adhesion dim friction gap geom1 geom2 margin signature solimp solref
-        solreffriction""",
-    "sensor": """adr cutoff datatype delay dim history historyadr interval intprm needstage noise
-        objid objtype plugin refid reftype type user""",
-    "site": "bodyid dataid group matid pos quat rgba sameframe size type user",
-    "eq": "active0 data obj1id obj2id objtype solimp solref type",
-    "opt": """ccd_iterations ccd_tolerance cone density disableactuator disableflags enableflags
-        gravity impratio integrator iterations jacobian ls_iterations ls_tolerance magnetic
-        noslip_iterations noslip_tolerance o_friction o_margin o_solimp o_solref sdf_initpoints
-        sdf_iterations sleep_tolerance solver timestep tolerance viscosity wind""",
-}
-"""Fields of MuJoCo's model that were looked at: read, refused, or without effect on motion."""
-
-
-@pytest.mark.parametrize("kind", KNOWN)
-def test_every_field_of_mujoco_was_looked_at(kind):
-    """A field that a new MuJoCo brings must be read or refused before it can pass in silence."""
-    fields = {f.split("_", 1)[1] for f in dir(mujoco.MjModel) if f.startswith(f"{kind}_")}
-    if kind == "opt":
-        fields = {f for f in dir(mujoco.MjOption) if not f.startswith("_")}
-    assert fields <= set(KNOWN[kind].split())
-
-
 FLAGS = """
     actuation autoreset clampctrl constraint contact damper diagexact energy equality
     eulerdamp filterparent frictionloss fwdinv gravity invdiscrete ipc island limit midphase
