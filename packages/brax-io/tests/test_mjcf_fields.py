@@ -32,8 +32,8 @@ actuatorfrcrange="-5 5" actuatorfrclimited="true"/><geom name="h" size=".1"/>
 <site name="tip" pos=".2 0 0"/><camera name="eye"/></body></worldbody>
 <contact><pair geom1="g" geom2="h"/></contact>
 <equality><connect body1="arm" anchor="0 0 0"/></equality>
-<tendon><fixed name="t" range="-1 1" limited="true" stiffness="1" damping=".1" frictionloss=".1"
-margin=".1"><joint joint="j" coef="1"/></fixed></tendon>
+<tendon><fixed name="t" actuatorfrcrange="-3 3" range="-1 1" limited="true" stiffness="1" damping=".1"
+frictionloss=".1" margin=".1"><joint joint="j" coef="1"/></fixed></tendon>
 <actuator><general joint="j" dyntype="filter" dynprm=".1" gainprm="2" biastype="affine"
 biasprm="0 -1 -.1" ctrllimited="true" ctrlrange="-1 1" forcelimited="true" forcerange="-9 9"
 actlimited="true" actrange="-1 1"/><muscle joint="j" lengthrange="-1 2"/>
@@ -44,7 +44,8 @@ actlimited="true" actrange="-1 1"/><muscle joint="j" lengthrange="-1 2"/>
 
 READ = {
     "body": "gravcomp inertia ipos iquat mass pos quat",
-    "jnt": "actfrclimited actfrcrange axis limited margin pos range solimp solref stiffness",
+    "jnt": """actfrclimited actfrcrange actgravcomp axis limited margin pos range solimp solref
+        stiffness""",
     "dof": "armature damping frictionloss solimp solref",
     "geom": """conaffinity condim contype fluid friction gap margin pos priority quat rgba size
         solimp solmix solref""",
@@ -52,8 +53,8 @@ READ = {
     "hfield": "data size",
     "pair": "dim friction gap margin solimp solref",
     "eq": "active0 data solimp solref",
-    "tendon": """damping frictionloss lengthspring limited margin range solimp_fri solimp_lim
-        solref_fri solref_lim stiffness""",
+    "tendon": """actfrclimited actfrcrange damping frictionloss lengthspring limited margin range solimp_fri
+        solimp_lim solref_fri solref_lim stiffness""",
     "wrap": "prm",
     "actuator": """acc0 actearly actlimited actrange armature biasprm ctrllimited ctrlrange damping
         dynprm forcelimited forcerange gainprm gear lengthrange""",
@@ -69,11 +70,11 @@ READ = {
 """Numbers and flags that the system has: a change of one changes the system."""
 
 REFUSED = {
-    "jnt": "actgravcomp springyield stiffnesspoly",
+    "jnt": "springyield stiffnesspoly",
     "dof": "dampingpoly",
     "geom": "adhesion surfacevel",
     "pair": "adhesion",
-    "tendon": "actfrclimited armature dampingpoly springyield stiffnesspoly",
+    "tendon": "armature dampingpoly springyield stiffnesspoly",
     "actuator": "dampingpoly delay",
 }
 """Numbers and flags that would change the motion and are not supported."""
@@ -97,7 +98,7 @@ TYPES = {
     "exclude": "signature",
     "pair": "geom1 geom2 solreffriction",
     "eq": "obj1id obj2id objtype type",
-    "tendon": "actfrcrange adr num type",
+    "tendon": "adr num type",
     "wrap": "objid type",
     "actuator": "actadr actnum biastype dyntype gaintype group plugin trnid trntype",
     "sensor": "delay dim history objid objtype plugin refid reftype type",

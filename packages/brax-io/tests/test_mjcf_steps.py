@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from steps_lab import check_steps
 
-from brax import plugins
+from brax import plugins, sensors
+from brax.errors import ModelError
 from brax.io import mjcf
 
 ARM = """<body><joint name="j" axis="0 1 0" damping=".1"/><geom size=".05" pos=".2 0 0" mass="1"/>
@@ -106,3 +107,49 @@ def test_actuators_on_ball_and_free_joints_push_in_every_pipeline(pipeline):
     # The world's y is the free body's x, so both of its torques are about the same axis.
     found = [0, 0.006, 0, 2, 0, 0, 1, 0, 0]
     np.testing.assert_allclose(state.qd, found, rtol=1e-4, atol=1e-6)
+
+
+BOUNDED_TENDON = TENDON.replace('name="t"', 'name="t" actuatorfrcrange="-1 .5"')
+BORNE = ARM.replace("<body>", '<body gravcomp=".7">', 1).replace(
+    'damping=".1"', 'damping=".1" actuatorfrcrange="-.8 1.1" actuatorgravcomp="true"'
+)
+INTEGRATORS = ["Euler", pytest.param("implicitfast", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_the_forces_of_the_actuators_on_a_tendon_are_bounded(integrator):
+    """Their sum is, before the gears; the integrators see no damping where it is."""
+    pulls = """<motor tendon="t" gear="2"/><motor joint="k"/>
+<position tendon="t" kp="2" kv=".5" gear="-3"/>"""
+    check_steps(arm(pulls, f'<option integrator="{integrator}"/>', after=BOUNDED_TENDON))
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_gravity_compensation_by_actuators_is_bounded_with_them(integrator):
+    servo = '<position joint="j" kp="2" kv=".5"/>'
+    check_steps(arm(servo, f'<option integrator="{integrator}"/>', BORNE, ""))
+
+
+@pytest.mark.parametrize(
+    ("actuators", "option"),
+    [("", ""), ('<motor joint="j"/>', '<option><flag actuation="disable"/></option>')],
+)
+def test_gravity_compensation_by_actuators_is_lost_with_them(actuators, option):
+    check_steps(arm(actuators, option, BORNE, ""), states=2)
+
+
+def test_sensors_measure_gravity_compensation_by_actuators():
+    """At rest, 0.7 of the weight of 1 kg at 0.2 m, of which the bounds leave 0.8 N m."""
+    after = '<sensor><jointactuatorfrc joint="j"/></sensor>'
+    for bounds, force in (('actuatorfrcrange="-.8 1.1" ', -0.8), ("", -0.7 * 9.81 * 0.2)):
+        body = BORNE.replace('actuatorfrcrange="-.8 1.1" ', bounds)
+        sys = mjcf.loads(arm('<motor joint="k"/>', "", body, after))
+        state = plugins.get("pipeline", "generalized").init(sys, sys.init_q, jnp.zeros(2))
+        np.testing.assert_allclose(sensors.sensors(sys, state, jnp.zeros(1)), [force], rtol=1e-6)
+
+
+@pytest.mark.parametrize("pipeline", ["spring", "positional"])
+def test_pipelines_that_cannot_bound_gravity_compensation_say_so(pipeline):
+    sys = mjcf.loads(arm('<motor joint="j"/>', "", BORNE, ""))
+    with pytest.raises(ModelError, match="bear gravity compensation, which this pipeline"):
+        plugins.get("pipeline", pipeline).init(sys, sys.init_q, jnp.zeros(2))

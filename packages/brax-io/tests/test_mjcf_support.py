@@ -71,12 +71,6 @@ REFUSED = {
     "negative damping": (joint('damping="-1"'), r"joint 'j'.*damping must be one number.*-1"),
     "negative armature": (joint('armature="-1"'), r"joint 'j'.*armature must be"),
     "negative stiffness": (joint('stiffness="-1"'), r"joint 'j'.*stiffness must be"),
-    "gravity compensated by actuators": (
-        joint('actuatorgravcomp="true" actuatorfrcrange="-1 1"').replace(
-            'name="b"', 'name="b" gravcomp="1"'
-        ),
-        r"joint 'j' \(model.xml:1\): actuatorgravcomp with an actuatorfrcrange is not supported",
-    ),
     "tendon that yields": (
         model(after=TENDON.format('stiffness="1" springyield="1"')),
         r"tendon 't'.*springyield",
@@ -259,9 +253,6 @@ ACCEPTED = {
     ),
     "friction of a pair under the pyramid": model(
         after='<contact><pair geom1="g" geom2="h" solreffriction=".1 1"/></contact>'
-    ),
-    "gravity compensated by unlimited actuators": joint('actuatorgravcomp="true"').replace(
-        'name="b"', 'name="b" gravcomp="1"'
     ),
     "sleep": flag('sleep="enable"'),
     "explicit damping": joint('damping="1"').replace(

@@ -1,6 +1,7 @@
 """Checks of the arguments of public functions, made while JAX traces them."""
 
 import numbers
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -191,6 +192,7 @@ ADHESION = "adhesion (actuators of a body)"
 ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) together with adhesion"
 
 
+GRAVCOMP_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) that bear gravity compensation"
 FREE_JOINT_RESISTANCE = "damping, dry friction or armature of a free joint"
 
 
@@ -222,12 +224,22 @@ FEATURES: dict[str, Callable[[System], bool]] = {
         any(s.joint_actuator_limited)
         and (acts_on_links(s) or any(t >= 0 and s.tendon_path[t] for t in s.actuator_tendon))
     ),
+    GRAVCOMP_LIMITS: lambda s: (
+        s.opt.enable_gravcomp
+        and any(map(operator.and_, s.joint_actuator_limited, s.joint_actuator_gravcomp))
+    ),
     FREE_JOINT_RESISTANCE: _has_free_joint_resistance,
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """Features of models that a pipeline may lack or approximate, each with a test for it."""
 
-NOT_IN_MAXIMAL = (MOCAP_JOINTS, ADHESION, ADHESION_LIMITS, FREE_JOINT_RESISTANCE)
+NOT_IN_MAXIMAL = (
+    MOCAP_JOINTS,
+    ADHESION,
+    ADHESION_LIMITS,
+    GRAVCOMP_LIMITS,
+    FREE_JOINT_RESISTANCE,
+)
 """Features that the pipelines in maximal coordinates do not compute."""
 
 APPROXIMATE_IN_MAXIMAL = {

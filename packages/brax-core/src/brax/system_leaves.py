@@ -158,6 +158,12 @@ def ignored_numbers(sys: System) -> Iterator[str]:
             _flags(sys.joint_actuator_limited),
             "bounds of that joint's actuators",
         ),
+        (
+            "tendon.actuator_range",
+            _finite(tendon.actuator_range.T),
+            _flags(sys.tendon_actuator_limited),
+            "bounds of that tendon's actuators",
+        ),
         ("tendon.frictionloss", tendon.frictionloss, _flags(sys.tendon_dry), "dry friction of it"),
         ("tendon.limit", _finite(tendon.limit), _flags(sys.tendon_limited), "limits of it"),
         ("joint.margin", sys.joint.margin, _flags(sys.joint_two_sided), "margins of limits"),

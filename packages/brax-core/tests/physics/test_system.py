@@ -297,6 +297,11 @@ LACKING = {
     contracts.MOCAP_JOINTS: dict(more=on_mocap),
     contracts.ADHESION: dict(more=adhering),
     contracts.ADHESION_LIMITS: dict(more=adhering, actuator_range=(-1, 1)),
+    contracts.GRAVCOMP_LIMITS: dict(
+        more=lambda m: m.add_body("load", "a", mass=1.0, gravcomp=1.0),
+        actuator_range=(-1, 1),
+        actuator_gravcomp=True,
+    ),
     contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),
 }
 

@@ -36,6 +36,9 @@ class ActuatorsAtState(NamedTuple):
     """Transmission of the actuators on sites, ball and free joints; None if there are none."""
     tendons: TendonsAtState | None
     """The tendons; None if the model has none."""
+    share: jax.Array | None = None
+    """The share of its force that the bounds of its tendon leave each actuator, (nu, batch); None
+    if no tendon has bounds."""
 
 
 def actuators_at_state(
@@ -52,7 +55,27 @@ def actuators_at_state(
             `sees_links`.
     """
     seen, reach, tendons = actuator_states(sys, q, qd, links)
-    return ActuatorsAtState(seen, forces(sys, range(sys.act_size()), command, seen), reach, tendons)
+    force = forces(sys, range(sys.act_size()), command, seen)
+    if not any(sys.tendon_actuator_limited):
+        return ActuatorsAtState(seen, force, reach, tendons)
+    share = _tendon_shares(sys, force)
+    return ActuatorsAtState(seen, force * share, reach, tendons, share)
+
+
+def _tendon_shares(sys: System, force: jax.Array) -> jax.Array:
+    """Return the share of its force that each actuator keeps, 1 for those on no tendon.
+
+    MuJoCo's `tendon_actfrcrange` bounds the sum of the actuators' forces on a tendon, before their
+    gears. They are all reduced by the same factor.
+    """
+    _, which, owners = _tendon_gears(sys)
+    asked = sum_rows(rows(force, owners), which, len(sys.tendon_names))
+    bounds = sys.tendon.actuator_range
+    kept = jnp.clip(asked, bounds[:, 0], bounds[:, 1])
+    share = jnp.where(asked == 0, 1.0, kept / jnp.where(asked == 0, 1.0, asked))
+    # A last row of one serves the actuators that are not on a tendon.
+    table = jnp.concatenate([share, jnp.ones_like(share[:1])])
+    return rows(table, [t if t >= 0 else len(share) for t in sys.actuator_tendon])
 
 
 def sees_links(sys: System) -> bool:
@@ -126,14 +149,34 @@ def _on_tendons(sys: System, driven: ActuatorsAtState) -> jax.Array:
     return sum_rows(gear * rows(driven.force, owners), which, len(sys.tendon_names))
 
 
-def within_joint_limits(sys: System, force: jax.Array) -> jax.Array:
-    """Return the actuators' forces along the degrees of freedom, clipped to the joints' bounds."""
+def within_joint_limits(sys: System, force: jax.Array, borne: jax.Array | None) -> jax.Array:
+    """Return the actuators' forces along the degrees of freedom, clipped to the joints' bounds.
+
+    Args:
+        sys: the model.
+        force: the forces, (nv, batch).
+        borne: the gravity compensation that counts among them (`actuatorgravcomp`), which the
+            bounds apply to, too; it is not in the result. None for none.
+    """
     if not any(sys.joint_actuator_limited):
         return force
+    low, high = _joint_bounds(sys, borne)
+    return jnp.clip(force, low, high)
+
+
+def at_joint_limits(sys: System, force: jax.Array, borne: jax.Array | None) -> jax.Array:
+    """Return whether the joints' bounds clip the actuators' forces, (nv, batch)."""
+    low, high = _joint_bounds(sys, borne)
+    return (force < low) | (force > high)
+
+
+def _joint_bounds(sys: System, borne: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    """Return the bounds of the actuators' forces along each degree of freedom."""
     # MuJoCo's `jnt_actfrcrange` bounds the sum of all actuator forces on a joint, so it is applied
     # after the sum over actuators and tendons.
     bounds = rows(sys.joint.actuator_range, sys.dof_joint())
-    return jnp.clip(force, bounds[:, 0], bounds[:, 1])
+    less = 0.0 if borne is None else borne
+    return bounds[:, 0] - less, bounds[:, 1] - less
 
 
 def activation_rates(

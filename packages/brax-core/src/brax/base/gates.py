@@ -17,6 +17,7 @@ _EACH = {
     "dof.limit": "joint_limited",
     "joint.margin": "joint_two_sided",
     "joint.actuator_range": "joint_actuator_limited",
+    "tendon.actuator_range": "tendon_actuator_limited",
     "tendon.frictionloss": "tendon_dry",
     "tendon.limit": "tendon_limited",
     "tendon.margin": "tendon_two_sided",

@@ -192,6 +192,9 @@ class Tendon(Base):
     """Time constant and damping ratio of the bounds (MuJoCo's `solreflimit`), (n_tendons, 2)."""
     solimp_limit: jax.Array
     """Impedance of the bounds (MuJoCo's `solimplimit`), shape (n_tendons, 5)."""
+    actuator_range: jax.Array
+    """Bounds of the total force of the tendon's actuators, before their gears, infinite where free,
+    shape (n_tendons, 2)."""
     frictionloss: jax.Array
     """Dry friction along the tendon, shape (n_tendons,)."""
     solref_friction: jax.Array

@@ -124,6 +124,9 @@ class System(Base):
     """True for joints that have dry friction."""
     joint_actuator_limited: tuple[bool, ...] = static()
     """True for joints that bound the total force of their actuators."""
+    joint_actuator_gravcomp: tuple[bool, ...] = static()
+    """True for joints whose gravity compensation is a force of their actuators: their bounds apply
+    to it, and their sensors measure it."""
     geom_names: tuple[str, ...] = static()
     """Name of each geom."""
     geom_types: tuple[Any, ...] = static()
@@ -174,6 +177,8 @@ class System(Base):
     """True for tendons whose two limits may act at once, which a margin makes possible."""
     tendon_dry: tuple[bool, ...] = static()
     """True for tendons that have dry friction."""
+    tendon_actuator_limited: tuple[bool, ...] = static()
+    """True for tendons that bound the total force of their actuators."""
     equality_names: tuple[str, ...] = static()
     """Name of each equality constraint."""
     equality_types: tuple[str, ...] = static()

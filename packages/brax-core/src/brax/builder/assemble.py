@@ -109,6 +109,7 @@ def _joints(parts: CheckedDescription) -> dict[str, Any]:
         joint_two_sided=tuple(bool(j.margin) for j in joints),
         joint_dry=tuple(bool(np.any(j.frictionloss)) for j in joints),
         joint_actuator_limited=tuple(j.actuator_range is not None for j in joints),
+        joint_actuator_gravcomp=tuple(j.actuator_gravcomp for j in joints),
     )
 
 
@@ -178,6 +179,7 @@ def _tendons(parts: CheckedDescription) -> dict[str, Any]:
         ),
         tendon_limited=tuple(t.range is not None for t in tendons),
         tendon_two_sided=tuple(bool(t.margin) for t in tendons),
+        tendon_actuator_limited=tuple(t.actuator_range is not None for t in tendons),
         tendon_dry=tuple(bool(t.frictionloss) for t in tendons),
     )
 

@@ -108,6 +108,7 @@ class BodyDescription:
         ref: float | Sequence[float] = 0.0,
         margin: float = 0.0,
         actuator_range: Sequence[float] | None = None,
+        actuator_gravcomp: bool = False,
         solref_limit: Sequence[float] = SOLREF,
         solimp_limit: Sequence[float] = SOLIMP,
         solref_friction: Sequence[float] = SOLREF,
@@ -132,6 +133,8 @@ class BodyDescription:
             ref: coordinate in the pose in which the body is described.
             margin: distance from a limit at which it begins to act.
             actuator_range: bounds of the total force of its actuators; unlimited if None.
+            actuator_gravcomp: True if the gravity compensation along the joint is a force of its
+                actuators, which the bounds apply to.
             solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
             solimp_limit: MuJoCo's impedance of the limits.
             solref_friction: the same of the dry friction.
@@ -145,6 +148,7 @@ class BodyDescription:
         name = name or f"{body}_{type}{len(self._joints)}"
         values: dict[str, Any] = dict(body=body, type=type, user=tuple(float(u) for u in user))
         values |= dict(range=range, actuator_range=actuator_range, margin=margin, ref=ref)
+        values |= dict(actuator_gravcomp=bool(actuator_gravcomp))
         values |= dict(stiffness=stiffness, springref=springref, damping=damping)
         values |= dict(armature=armature, frictionloss=frictionloss)
         limit = dict(solref_limit=(solref_limit, 2), solimp_limit=(solimp_limit, 5))

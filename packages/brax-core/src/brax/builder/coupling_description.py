@@ -70,6 +70,7 @@ class CouplingDescription(BodyDescription):
         lengthspring: Sequence[float] | None = None,
         range: Sequence[float] | None = None,
         margin: float = 0.0,
+        actuator_range: Sequence[float] | None = None,
         frictionloss: float = 0.0,
         solref_limit: Sequence[float] = SOLREF,
         solimp_limit: Sequence[float] = SOLIMP,
@@ -92,6 +93,8 @@ class CouplingDescription(BodyDescription):
                 length with the joints at their `springref`.
             range: lower and upper limit of the length; unlimited if None.
             margin: distance from a limit at which it begins to act.
+            actuator_range: bounds of the total force of its actuators, before their gears;
+                unlimited if None.
             frictionloss: dry friction.
             solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
             solimp_limit: MuJoCo's impedance of the limits.
@@ -103,6 +106,7 @@ class CouplingDescription(BodyDescription):
             The name.
         """
         values: dict[str, Any] = dict(joints=dict(joints), lengthspring=lengthspring, range=range)
+        values |= dict(actuator_range=actuator_range)
         values |= dict(stiffness=float(stiffness), damping=float(damping))
         values |= dict(margin=float(margin), frictionloss=float(frictionloss))
         tendon = Element("tendon", name, values, line)

@@ -21,6 +21,12 @@ class GravityCompensation(NamedTuple):
     """From the centre of mass of the link to the point at which it is compensated, along the
     principal axes, times the share."""
 
+    def wrench(self, axes: Mat3) -> Spatial:
+        """Return torque and force on each link about its centre of mass, world axes."""
+        # Bodies fused into a link may be compensated differently: then the force acts beside the
+        # centre of mass.
+        return Spatial(axes.rotate(self.arm).cross(self.force), self.force * self.share)
+
 
 class ExternalForces(NamedTuple):
     """External forces, as far as they do not change during a step; links in the layout's order."""
@@ -44,10 +50,7 @@ class ExternalForces(NamedTuple):
             drag = resist(self.medium, axes, velocity)
             found = drag if found is None else found + drag
         if self.bearing is not None:
-            force, share, arm = self.bearing
-            # Bodies fused into a link may be compensated differently: then the force acts beside
-            # the centre of mass.
-            borne = Spatial(axes.rotate(arm).cross(force), force * share)
+            borne = self.bearing.wrench(axes)
             found = borne if found is None else found + borne
         return found
 

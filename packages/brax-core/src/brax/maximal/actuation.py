@@ -152,7 +152,7 @@ def _drive_forces(sys: System, driven: Actuation) -> jax.Array:
     parts = []
     if driven.drive is not None:
         # MuJoCo's `actuatorfrcrange` bounds the sum of all actuators of a joint.
-        parts.append(within_joint_limits(sys, joint_forces(sys, driven.drive)))
+        parts.append(within_joint_limits(sys, joint_forces(sys, driven.drive), None))
     if driven.tendons is not None:
         parts.append(driven.tendons.joint_forces(sys, passive_force(sys, driven.tendons)))
     return total(parts)

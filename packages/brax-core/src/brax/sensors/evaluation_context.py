@@ -21,7 +21,11 @@ from brax.generalized.constraints.adhesion import adhering
 from brax.generalized.linalg import frontal
 from brax.generalized.problem import GeneralizedProblem, StepState
 from brax.generalized.reaction import contact_forces, loads
-from brax.generalized.smooth_dynamics.forces import actuator_force, actuators_at
+from brax.generalized.smooth_dynamics.forces import (
+    actuator_force,
+    actuators_at,
+    borne_by_actuators,
+)
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
 from brax.generalized.stepper import StateForces as Forces
 from brax.generalized.stepper import Stepper
@@ -83,7 +87,9 @@ class EvaluationContext:
     def actuator_force(self) -> jax.Array:
         """The actuators' forces along the degrees of freedom, (nv, batch)."""
         force = actuator_force(self.problem, self.smooth, self.drive)
-        force = within_joint_limits(self.sys, force)
+        borne = borne_by_actuators(self.problem, self.smooth)
+        force = within_joint_limits(self.sys, force, borne)
+        force = force if borne is None else force + borne
         pull = self.forces.adhesion if adhering(self.sys) else None
         return force if pull is None else force + frontal.to_model(self.problem.plan.blocks, pull)
 

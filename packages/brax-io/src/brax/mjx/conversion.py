@@ -52,8 +52,8 @@ TRANSLATED = {
     Joint: "pos axis user solref solimp margin actuator_range",
     DoF: "armature damping stiffness springref limit frictionloss invweight solref solimp",
     Geom: "transform size friction elasticity solref solimp solmix margin gap invweight fluid rgba",
-    Tendon: "coef share length0 stiffness damping lengthspring limit margin solref_limit "
-    "solimp_limit solref_friction solimp_friction invweight",
+    Tendon: "coef share length0 stiffness damping lengthspring limit margin actuator_range "
+    "solref_limit solimp_limit solref_friction solimp_friction invweight",
     Actuator: "gear gainprm biasprm dynprm length_range ctrl_range activation_range force_range",
 }
 """Fields that are converted, or that MuJoCo's model does not need.

@@ -8,7 +8,7 @@ import numpy as np
 
 from brax.actuators import tendons as actual
 from brax.base import System, Tendon
-from brax.builder.arrays.columns import array, column
+from brax.builder.arrays.columns import array, bounds, column
 from brax.builder.elements import Element, is_plain
 from brax.kinematics import link_frames
 
@@ -25,8 +25,7 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
         # MuJoCo's `springlength` is by default the length at `qpos_spring`.
         length = sum(coef * springref[joint] for joint, coef in t.joints.items())
         rest.append((length, length) if t.lengthspring is None else t.lengthspring)
-    bounds = np.array([(-np.inf, np.inf) if t.range is None else t.range for t in tendons])
-    lower, upper = bounds.reshape(-1, 2).T
+    lower, upper = bounds(tendons, "range").T
     return Tendon(
         coef=array([coef for t in tendons for coef in t.joints.values()], (-1,)),
         share=array([s.share for t in tendons for s in t.path], (-1,)),
@@ -34,10 +33,11 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
         stiffness=column(tendons, "stiffness", 1)[:, 0],
         damping=column(tendons, "damping", 1)[:, 0],
         lengthspring=array(rest, (len(tendons), 2)),
-        limit=(array(lower, (-1,)), array(upper, (-1,))),
+        limit=(lower, upper),
         margin=column(tendons, "margin", 1)[:, 0],
         solref_limit=column(tendons, "solref_limit", 2),
         solimp_limit=column(tendons, "solimp_limit", 5),
+        actuator_range=bounds(tendons, "actuator_range"),
         frictionloss=column(tendons, "frictionloss", 1)[:, 0],
         solref_friction=column(tendons, "solref_friction", 2),
         solimp_friction=column(tendons, "solimp_friction", 5),

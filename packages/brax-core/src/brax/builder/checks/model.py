@@ -254,6 +254,7 @@ def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
         yield f"{tendon}: margin is not finite: {tendon.margin}"
     yield from _bounds(tendon, "lengthspring", strict=False)
     yield from _bounds(tendon, "range", strict=True)
+    yield from _bounds(tendon, "actuator_range", strict=False)
 
 
 def equality(equality: Element, widths: Mapping[str, int]) -> Iterator[str]:

@@ -5,11 +5,13 @@ Source: MuJoCo's documentation, chapter Computation, sections Actuation model an
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.actuators.actuator_forces import (
     ActuatorsAtState,
     acts_on_links,
     actuators_at_state,
+    at_joint_limits,
     joint_forces,
     link_forces,
     sees_links,
@@ -18,7 +20,7 @@ from brax.actuators.actuator_forces import (
 from brax.actuators.force_law import Command
 from brax.actuators.tendons import TendonsAtState, passive_force, tendons_at_state
 from brax.base import System
-from brax.components import Vec3, quat, rows, total, vec3
+from brax.components import Mat3, Vec3, quat, rows, total, vec3
 from brax.generalized.linalg import frontal
 from brax.generalized.problem import GeneralizedProblem, StepState
 from brax.generalized.smooth_dynamics.frames import world_frames
@@ -42,7 +44,12 @@ def applied_force(
         driven = actuators_at(problem, motion, dynamics)
         # MuJoCo's `actuatorfrcrange` of joints bounds the sum of all actuators on a joint, not
         # each.
-        parts.append(within_joint_limits(sys, actuator_force(problem, dynamics, driven)))
+        force = actuator_force(problem, dynamics, driven)
+        parts.append(within_joint_limits(sys, force, borne_by_actuators(problem, dynamics)))
+    elif any(sys.joint_actuator_limited):
+        # Bounds without actuators still clip the gravity compensation.
+        still = jnp.zeros_like(motion.qd)
+        parts.append(within_joint_limits(sys, still, borne_by_actuators(problem, dynamics)))
     if sys.tendon_names:
         parts.append(tendon_force(problem, motion, dynamics))
     return total(parts)
@@ -87,6 +94,21 @@ def actuator_force(
     """
     sys = problem.sys
     return _with_links(problem, dynamics, joint_forces(sys, driven), link_forces(sys, driven))
+
+
+def borne_by_actuators(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> jax.Array | None:
+    """Return the gravity compensation that counts among the actuators' forces, (nv, batch).
+
+    It is zero along the joints whose actuators do not bear it; None if no joint's do.
+    """
+    sys, bearing = problem.sys, problem.external.bearing
+    if bearing is None or not any(sys.joint_actuator_gravcomp):
+        return None
+    centre, axes = _centres(problem, dynamics)
+    blocks = problem.plan.blocks
+    along = on_dofs(sys, problem.links, blocks, dynamics, centre, bearing.wrench(axes))
+    mine = np.array([[sys.joint_actuator_gravcomp[j]] for j in sys.dof_joint()])
+    return jnp.where(mine, frontal.to_model(blocks, along), 0.0)
 
 
 def _with_links(
@@ -154,18 +176,25 @@ def _yielding(
 ) -> jax.Array | None:
     """Return 1 for actuators whose force may change with the rates and 0 for the others.
 
-    As in MuJoCo, the force does not change on a joint whose actuator force range is reached.
-    Returns None if no joint has such a range.
+    As in MuJoCo, the force does not change on a joint or tendon whose bounds of its actuators'
+    force are reached. Returns None if no joint or tendon has such bounds.
     """
     sys = problem.sys
-    if not any(sys.joint_actuator_limited):
+    if not (any(sys.joint_actuator_limited) or any(sys.tendon_actuator_limited)):
         return None
-    force = actuator_force(problem, dynamics, actuators_at(problem, motion, dynamics))
-    free = (force == within_joint_limits(sys, force)).astype(force.dtype)
-    starts, one = sys.joint_qd_start(), sys.qd_size()
-    # A last row of one serves the actuators that are not on a joint.
-    table = jnp.concatenate([free, jnp.ones_like(free[:1])])
-    return rows(table, [starts[j] if j >= 0 else one for j in sys.actuator_joint])
+    driven = actuators_at(problem, motion, dynamics)
+    kept = jnp.ones_like(driven.force)
+    if driven.share is not None:
+        kept = jnp.where(driven.share == 1, kept, 0.0)
+    if any(sys.joint_actuator_limited):
+        force = actuator_force(problem, dynamics, driven)
+        clipped = at_joint_limits(sys, force, borne_by_actuators(problem, dynamics))
+        free = (~clipped).astype(force.dtype)
+        starts, one = sys.joint_qd_start(), sys.qd_size()
+        # A last row of one serves the actuators that are not on a joint.
+        table = jnp.concatenate([free, jnp.ones_like(free[:1])])
+        kept = kept * rows(table, [starts[j] if j >= 0 else one for j in sys.actuator_joint])
+    return kept
 
 
 def external_force(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> jax.Array | None:
@@ -175,15 +204,21 @@ def external_force(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> jax
     user's wrenches.
     """
     sys, links = problem.sys, problem.links
-    # All external forces act at the centre of mass; the fluid needs the principal axes.
-    frame = rows(sys.link.inertia.transform, links.order)
-    arm, axes = dynamics.rot.rotate(vec3(frame.pos)), dynamics.rot.mul(quat(frame.rot)).matrix()
-    centre, (ang, lin) = dynamics.pos + arm, dynamics.velocity
+    centre, axes = _centres(problem, dynamics)
+    ang, lin = dynamics.velocity
     velocity = Spatial(ang, lin + ang.cross(centre - common_points(links, dynamics.pos)))
     wrench = problem.external.wrench(axes, velocity)
     if wrench is None:
         return None
     return on_dofs(sys, links, problem.plan.blocks, dynamics, centre, wrench)
+
+
+def _centres(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> tuple[Vec3, Mat3]:
+    """Return the links' centres of mass and their principal axes, world axes."""
+    # All external forces act at the centre of mass; the fluid needs the principal axes.
+    frame = rows(problem.sys.link.inertia.transform, problem.links.order)
+    arm, axes = dynamics.rot.rotate(vec3(frame.pos)), dynamics.rot.mul(quat(frame.rot)).matrix()
+    return dynamics.pos + arm, axes
 
 
 def on_dofs(

@@ -1,6 +1,7 @@
 """Builds a `System` from MuJoCo's compiled model, through the model builder."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -27,6 +28,7 @@ from brax.io.mjcf.elements.tendons import tendons
 from brax.io.mjcf.file_model import FileModel
 from brax.io.mjcf.names import (
     body_names,
+    count,
     disabled,
     joint_q_widths,
     joint_qd_widths,
@@ -178,7 +180,8 @@ def _joints(
             frictionloss=0.0 if no_friction else model.dof_frictionloss[dof].tolist(),
             ref=float(model.qpos0[q]) if q_width[j] == 1 else 0.0,
             margin=float(model.jnt_margin[j]),
-            actuator_range=model.jnt_actfrcrange[j] if model.jnt_actfrclimited[j] else None,
+            actuator_range=_actuator_range(model, j),
+            actuator_gravcomp=bool(model.jnt_actgravcomp[j]),
             solref_limit=model.jnt_solref[j],
             solimp_limit=model.jnt_solimp[j],
             solref_friction=model.dof_solref[dof.start],
@@ -186,6 +189,15 @@ def _joints(
             user=model.jnt_user[j].tolist(),
             line=places.get(("joint", j), ""),
         )
+
+
+def _actuator_range(model: mujoco.MjModel, joint: int) -> Sequence[float] | None:
+    """Return the bounds of the total force of a joint's actuators; None for none."""
+    # Where MuJoCo computes no actuators, gravity compensation that counts among them is lost.
+    lost = disabled(model, "ACTUATION") or count(model, "actuator") == 0
+    if lost and model.jnt_actgravcomp[joint] and np.any(model.body_gravcomp):
+        return (0.0, 0.0)
+    return model.jnt_actfrcrange[joint] if model.jnt_actfrclimited[joint] else None
 
 
 def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:

@@ -51,7 +51,6 @@ _MUST_BE_DEFAULT = {
         ("tendon_dampingpoly", 0, "polynomial damping of a tendon"),
         ("tendon_springyield", 0, "springyield of a tendon"),
         ("tendon_armature", 0, "armature of a tendon"),
-        ("tendon_actfrclimited", 0, "actuatorfrcrange of a tendon"),
     ),
 }
 """Fields that are not read, with the value at which they have no effect, and a name for messages.
@@ -182,11 +181,6 @@ def _table_notes(model: mujoco.MjModel, collides: Any) -> Iterator[Note]:
             for i in _rows_unlike(model, field, harmless):
                 if kind != "geom" or collides[i]:
                     yield _unsupported(kind, i, what, harmless)
-    # The flag counts the compensation of gravity among the actuators' forces, which the bounds of
-    # the joint's actuators clip; without compensation or bounds it does not change the motion.
-    for j in _rows_unlike(model, "jnt_actgravcomp", 0):
-        if np.any(model.body_gravcomp) and model.jnt_actfrclimited[j]:
-            yield _unsupported("joint", j, "actuatorgravcomp with an actuatorfrcrange", 0)
     # Only the elliptic cone has rows of friction alone (MuJoCo's documentation, contact/pair).
     if model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC:
         for p in _rows_unlike(model, "pair_solreffriction", 0):

@@ -45,8 +45,6 @@ def read_sensor(model: mujoco.MjModel, sensor: int, plugin_types: Mapping[int, s
     sensor_type = plugins.get("sensor", name)
     if name == "actuatorvel" and _adheres(model, int(model.sensor_objid[sensor])):
         return "only observes; the rate of adhesion is not computed"
-    if name == "jointactuatorfrc" and _compensated(model, int(model.sensor_objid[sensor])):
-        return "only observes; actuatorgravcomp counts gravity's compensation among its forces"
     if model.sensor_history[sensor].any() or model.sensor_delay[sensor]:
         return "only observes; a history or delay of a sensor is not supported"
     if model.sensor_dim[sensor] != sensor_type.width:
@@ -73,10 +71,6 @@ def read_sensor(model: mujoco.MjModel, sensor: int, plugin_types: Mapping[int, s
 
 def _adheres(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(model.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_BODY)
-
-
-def _compensated(model: mujoco.MjModel, joint: int) -> bool:
-    return bool(model.jnt_actgravcomp[joint] and np.any(model.body_gravcomp))
 
 
 def _hidden(model: mujoco.MjModel, sensor_type: SensorType, site: int) -> str:

@@ -24,6 +24,7 @@ def tendons(
     no_damper = disabled(model, "DAMPER", "PASSIVE")
     limited = model.tendon_limited * (not disabled(model, "LIMIT", "CONSTRAINT"))
     brake = reflected(model, "tendon", "damping")
+    bounded = model.tendon_actfrclimited
     has_friction = not disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     for t, first in enumerate(model.tendon_adr):
         wraps = range(first, first + model.tendon_num[t])
@@ -37,6 +38,7 @@ def tendons(
             lengthspring=model.tendon_lengthspring[t].tolist(),
             range=model.tendon_range[t].tolist() if limited[t] else None,
             margin=float(model.tendon_margin[t]),
+            actuator_range=model.tendon_actfrcrange[t] if bounded[t] else None,
             frictionloss=float(model.tendon_frictionloss[t]) if has_friction else 0.0,
             solref_limit=model.tendon_solref_lim[t],
             solimp_limit=model.tendon_solimp_lim[t],
