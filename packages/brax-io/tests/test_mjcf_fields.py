@@ -32,8 +32,8 @@ actuatorfrcrange="-5 5" actuatorfrclimited="true"/><geom name="h" size=".1"/>
 <site name="tip" pos=".2 0 0"/><camera name="eye"/></body></worldbody>
 <contact><pair geom1="g" geom2="h"/></contact>
 <equality><connect body1="arm" anchor="0 0 0"/></equality>
-<tendon><fixed name="t" actuatorfrcrange="-3 3" range="-1 1" limited="true" stiffness="1" damping=".1"
-frictionloss=".1" margin=".1"><joint joint="j" coef="1"/></fixed></tendon>
+<tendon><fixed name="t" actuatorfrcrange="-3 3" range="-1 1" limited="true" stiffness="1"
+damping=".1" frictionloss=".1" margin=".1"><joint joint="j" coef="1"/></fixed></tendon>
 <actuator><general joint="j" dyntype="filter" dynprm=".1" gainprm="2" biastype="affine"
 biasprm="0 -1 -.1" ctrllimited="true" ctrlrange="-1 1" forcelimited="true" forcerange="-9 9"
 actlimited="true" actrange="-1 1"/><muscle joint="j" lengthrange="-1 2"/>
@@ -53,8 +53,8 @@ READ = {
     "hfield": "data size",
     "pair": "dim friction gap margin solimp solref",
     "eq": "active0 data solimp solref",
-    "tendon": """actfrclimited actfrcrange damping frictionloss lengthspring limited margin range solimp_fri
-        solimp_lim solref_fri solref_lim stiffness""",
+    "tendon": """actfrclimited actfrcrange damping frictionloss lengthspring limited margin range
+        solimp_fri solimp_lim solref_fri solref_lim stiffness""",
     "wrap": "prm",
     "actuator": """acc0 actearly actlimited actrange armature biasprm ctrllimited ctrlrange damping
         dynprm forcelimited forcerange gainprm gear lengthrange""",
