@@ -144,3 +144,17 @@ def test_a_rate_that_falls_is_half_in_the_middle():
     for update in range(33):
         step, state = optimizer.update(weights, state)
         np.testing.assert_allclose(step, -1e-2 * (1.0 - update / 32), rtol=1e-4, atol=1e-8)
+
+
+def test_staggered_episodes_end_one_by_one():
+    """After 10 of 20 steps those have ended that began at step 10 or later, and no others."""
+    for stagger in (False, True):
+        settings = SMALL | {"stagger_episodes": stagger}
+        learner = make_learner(plugins.get("trainer", "reppo"), Point(), **settings)
+        first = jax.jit(learner.init)(jax.random.key(0))
+        for state in (first, jax.jit(learner.fresh_environments)(first)):
+            began = np.asarray(state.env_state.info["steps"])
+            assert len(set(began)) > 8 if stagger else not began.any()
+            assert began.min() >= 0 and began.max() < 20
+        *_, ended = jax.jit(learner._collect)(state, jax.random.key(1))
+        assert int(ended.episodes_ended) == np.sum(began >= 10)

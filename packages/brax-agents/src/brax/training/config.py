@@ -95,6 +95,11 @@ class RunConfig(abc.ABC):
         return False
 
     @property
+    def stagger_episodes(self) -> bool:
+        """True if the time limit ends the first episodes at different times."""
+        return False
+
+    @property
     def augment_pixels(self) -> bool:
         """True if images are shifted in updates."""
         return False

@@ -131,8 +131,20 @@ class Learner(abc.ABC):
         return state._replace(env_state=self.reset(now), key=key)
 
     def reset(self, key: jax.Array) -> State:
-        """Start an episode in every environment."""
-        return self.env.reset(environment_keys(self.env, key, self.config.num_envs))
+        """Start an episode in every environment, as if some steps were over if they are staggered.
+
+        Environments that reset together are otherwise truncated together too, in one training step
+        of many; those between see no first steps of an episode, which an agent that learns from its
+        recent experience only then forgets.
+        """
+        state = self.env.reset(environment_keys(self.env, key, self.config.num_envs))
+        if not self.config.stagger_episodes:
+            return state
+        steps = state.info["steps"]
+        over = jax.random.randint(
+            jax.random.fold_in(key, 1), steps.shape, 0, self.config.episode_length
+        )
+        return state.replace(info={**state.info, "steps": over.astype(steps.dtype)})
 
     def first_normalizer(self) -> Any:
         """Return statistics of no observations; `()` if none is normalized, as images never are."""

@@ -82,6 +82,10 @@ class PPOConfig(config.RunConfig):
     """Learn from truncated steps too, with the value of the true last observation; False gives
     them no part in the policy and value losses.
     """
+    stagger_episodes: bool = False
+    """Start the first episodes at random steps of `episode_length`, so that the time limit does not
+    end them all at once.
+    """
     vision: bool = False
     """Let the networks read images, the observations whose names begin with `pixels/`."""
     augment_pixels: bool = False
@@ -121,7 +125,8 @@ class PPOConfig(config.RunConfig):
     @property
     def needs(self) -> tuple[str, ...]:
         """Entries of the environment's `info` that PPO learns from."""
-        return ("truncation",) + ("terminal_obs",) * self.bootstrap_on_timeout
+        more = ("terminal_obs",) * self.bootstrap_on_timeout + ("steps",) * self.stagger_episodes
+        return ("truncation", *more)
 
     def check(self) -> None:
         """Reject an adaptive learning rate out of bounds and batches that environments cannot fill.

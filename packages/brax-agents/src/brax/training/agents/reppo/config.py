@@ -17,6 +17,10 @@ class REPPOConfig(RunConfig):
     """Environments that run in parallel, over all devices."""
     unroll_length: int = number(128, 1)
     """Actions that each environment takes per training step."""
+    stagger_episodes: bool = False
+    """Start the first episodes at random steps of `episode_length`, so that the time limit does not
+    end them all at once.
+    """
     num_minibatches: int = number(128, 1)
     """Minibatches per epoch."""
     num_updates_per_batch: int = number(4, 1)
@@ -56,7 +60,7 @@ class REPPOConfig(RunConfig):
     @property
     def needs(self) -> tuple[str, ...]:
         """Entries of the environment's `info` that REPPO learns from."""
-        return ("truncation", "terminal_obs")
+        return ("truncation", "terminal_obs") + ("steps",) * self.stagger_episodes
 
     def check(self) -> None:
         """Reject values without a range, and experience that minibatches cannot share evenly.
