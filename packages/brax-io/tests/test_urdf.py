@@ -422,3 +422,18 @@ def test_every_pipeline_keeps_mimics(name, kind):
     assert abs(float(k - 0.1 - 2 * j)) < 1e-3  # 2e-7
     assert abs(float(last + k)) < 1e-3
     assert float(j) == pytest.approx(0.1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ARM.replace('<link name="stand"/>', '<xacro:property name="x" value="1"/>'),
+        ARM.replace('radius="0.05"', 'radius="${size / 2}"', 1),
+        ARM.replace('<link name="tip"', '<link name="$(arg name)"'),
+    ],
+)
+def test_xacro_is_refused_with_the_command_that_expands_it(tmp_path, text):
+    path = tmp_path / "arm.urdf.xacro"
+    path.write_text(text.replace("<robot ", '<robot xmlns:xacro="http://ros.org/wiki/xacro" ', 1))
+    with pytest.raises(ModelError, match=r"is not expanded: .* `xacro arm\.urdf\.xacro > arm_ex"):
+        urdf.load(path)

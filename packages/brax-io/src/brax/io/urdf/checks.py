@@ -70,6 +70,12 @@ _PASSED_OVER = {
 
 def bad(root: Node, limit: int) -> list[str]:
     """Return everything that is wrong with a robot's text, one sentence each."""
+    if (macro := next(_macros(root), None)) is not None:
+        plain = root.file.removesuffix(".xacro").removesuffix(".urdf")
+        return [
+            f"{macro.place}: {macro} is not expanded: the file is for xacro. Write the robot that "
+            f"it describes with `xacro {root.file} > {plain}_expanded.urdf`, and load that"
+        ]
     # Only MuJoCo's own elements have its settings; a robot's elements have other attributes.
     settings = Node("", {}, root.file, 0)
     settings.children = [n for n in root.children if n.tag == "mujoco"]
@@ -79,6 +85,14 @@ def bad(root: Node, limit: int) -> list[str]:
         *_bad_numbers(root),
         *bad_settings(settings),
     ]
+
+
+def _macros(root: Node) -> Iterator[Node]:
+    """Yield the elements that xacro would replace."""
+    for node in walk(root):
+        values = node.attributes.values()
+        if node.tag.startswith("xacro:") or any("${" in v or "$(" in v for v in values):
+            yield node
 
 
 def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
@@ -108,9 +122,6 @@ def unknown(root: Node) -> Iterator[tuple[Node, str]]:
                 stack.append(child)
             elif child.tag in tags and node.tag == "mujoco":
                 yield from _unknown_settings(child)
-            elif child.tag.startswith("xacro:"):
-                message = "is not expanded and has no effect: run `xacro FILE > robot.urdf` first"
-                yield child, message
             elif child.tag not in tags and child.tag not in _PASSED_OVER:
                 yield child, f"is unknown and has no effect.{closest(child.tag, tags)}"
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from brax.errors import ModelError
 from brax.io._nodes import Node
 from brax.io.mjcf.sources import SCHEME, ModelSource, resolve
+from brax.io.urdf import collada
 
 Packages = Mapping[str, str | os.PathLike[str]]
 
@@ -23,8 +24,12 @@ class Meshes:
     packages: Packages
     outside: bool
 
-    def locate(self) -> None:
+    def locate(self) -> dict[str, bytes]:
         """Find the files of all meshes that MuJoCo will read, and replace their paths.
+
+        Returns:
+            Files in a format that MuJoCo reads, of those in COLLADA's, by the names that replace
+            their paths.
 
         Raises:
             ModelError: listing every file that is missing, or outside the allowed directories.
@@ -33,13 +38,23 @@ class Meshes:
         folder = settings.get("meshdir", settings.get("assetdir", ""))
         stripped = settings.get("strippath") == "true"
         problems = []
+        converted: dict[Path, tuple[str, bytes]] = {}
         for node in self._read(shown=settings.get("discardvisual") == "false"):
             path, problem = self._path(node, folder, stripped)
+            node.given["filename"] = str(path)
+            if not problem and path.suffix.lower() == ".dae":
+                try:
+                    if path not in converted:
+                        name = f"{path.stem}_{len(converted)}.obj"
+                        converted[path] = name, collada.to_obj(path.read_bytes())
+                    node.given["filename"] = converted[path][0]
+                except (OSError, ValueError) as error:
+                    problem = f"{node.place}: {node}: cannot read {path}: {error}"
             if problem:
                 problems.append(problem)
-            node.given["filename"] = str(path)
         if problems:
             raise ModelError.of(problems)
+        return dict(converted.values())
 
     def _settings(self) -> dict[str, str]:
         """Return the attributes of MuJoCo's `<compiler>`."""

@@ -134,14 +134,14 @@ def _system(source: ModelSource, meshes: Meshes, floating: bool, limit: int) -> 
     check_limit(limit)
     if problems := checks.bad(source.root, limit):
         raise ModelError.of(problems)
-    meshes.locate()
+    assets = meshes.locate()
     _warn_unknown(source.root)
     followers = list(checks.mimics(source.root))
     for joint, mimic in followers:
         joint.children.remove(mimic)  # MuJoCo 3 skips it, so it is added to the spec below
     text, nodes = write(source.root)
     try:
-        spec = mujoco.MjSpec.from_string(text)
+        spec = mujoco.MjSpec.from_string(text, assets=assets)
         fused = bool(spec.compiler.fusestatic)
         _set_up(spec, floating)
         for joint, mimic in followers:
