@@ -53,8 +53,8 @@ READ = {
     "hfield": "data size",
     "pair": "dim friction gap margin solimp solref",
     "eq": "active0 data solimp solref",
-    "tendon": """actfrclimited actfrcrange damping frictionloss lengthspring limited margin range
-        solimp_fri solimp_lim solref_fri solref_lim stiffness""",
+    "tendon": """actfrclimited actfrcrange armature damping frictionloss lengthspring limited margin
+        range solimp_fri solimp_lim solref_fri solref_lim stiffness""",
     "wrap": "prm",
     "actuator": """acc0 actearly actlimited actrange armature biasprm ctrllimited ctrlrange damping
         dynprm forcelimited forcerange gainprm gear lengthrange""",
@@ -74,7 +74,7 @@ REFUSED = {
     "dof": "dampingpoly",
     "geom": "adhesion surfacevel",
     "pair": "adhesion",
-    "tendon": "armature dampingpoly springyield stiffnesspoly",
+    "tendon": "dampingpoly springyield stiffnesspoly",
     "actuator": "dampingpoly delay",
 }
 """Numbers and flags that would change the motion and are not supported."""

@@ -1,12 +1,13 @@
 """Attributes of MuJoCo's format that change a step: the step is MuJoCo's."""
 
+import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
 from steps_lab import check_steps
 
-from brax import plugins, sensors
+from brax import dynamics, plugins, sensors
 from brax.errors import ModelError
 from brax.io import mjcf
 
@@ -107,6 +108,46 @@ def test_actuators_on_ball_and_free_joints_push_in_every_pipeline(pipeline):
     # The world's y is the free body's x, so both of its torques are about the same axis.
     found = [0, 0.006, 0, 2, 0, 0, 1, 0, 0]
     np.testing.assert_allclose(state.qd, found, rtol=1e-4, atol=1e-6)
+
+
+GEARED = f"""{ARM}<body pos="0 1 0"><joint name="s" type="slide" axis="1 0 0" range="-.1 .1"
+limited="true"/><geom size=".1" mass="1"/></body>"""
+GEARS = """<tendon><fixed name="t" armature=".3" damping=".2"><joint joint="j" coef="1"/>
+<joint joint="k" coef="-.5"/></fixed><fixed name="u" armature=".1" range="-.1 .1" limited="true">
+<joint joint="k" coef="2"/><joint joint="s" coef="-.7"/></fixed></tendon>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", pytest.param("RK4", marks=pytest.mark.slow)])
+def test_the_armature_of_a_fixed_tendon_adds_to_the_mass_matrix(integrator):
+    """Between joints of one chain; between those of two trees only to the diagonal."""
+    actuators = '<motor tendon="t" gear="2"/><motor joint="s"/>'
+    if int(mujoco.__version__.split(".")[0]) >= 4:
+        actuators = actuators.replace('gear="2"', 'gear="2" armature=".2"')
+    text = arm(actuators, f'<option integrator="{integrator}"/>', GEARED, GEARS)
+    check_steps(text)
+    sys, model = mjcf.loads(text), mujoco.MjModel.from_xml_string(text)
+    np.testing.assert_allclose(sys.dof_invweight0, model.dof_invweight0, rtol=1e-5)
+    np.testing.assert_allclose(sys.tendon_invweight0, model.tendon_invweight0, rtol=1e-5)
+    data = mujoco.MjData(model)
+    model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+    data.qpos[:], data.qvel[:] = (0.1, 0.2, 0.3), (1, 2, -1)
+    mujoco.mj_forward(model, data)
+    found = dynamics.energy(sys, jnp.array(data.qpos), jnp.array(data.qvel))
+    np.testing.assert_allclose(found, data.energy[::-1], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_variational_integrator_keeps_the_energy_of_a_tendons_armature():
+    """To 1e-4 in a quarter of a second without gravity; most of the energy is the armature's."""
+    text = arm("", '<option gravity="0 0 0"/>', ARM.replace('damping=".1"', ""), GEARS)
+    text = text.replace('damping=".2"', "").split('<fixed name="u"')[0]
+    text += "</tendon><custom><text name='integrator' data='variational'/></custom></mujoco>"
+    with jax.enable_x64(True):
+        sys, engine = mjcf.loads(text), plugins.get("pipeline", "generalized")
+        state = engine.init(sys, jnp.array([0.1, 0.2]), jnp.array([2.0, -3.0]))
+        before = dynamics.energy(sys, state.q, state.qd)[0]
+        state = engine.step(sys, state, None, 125)
+        np.testing.assert_allclose(dynamics.energy(sys, state.q, state.qd)[0], before, rtol=1e-4)
 
 
 BOUNDED_TENDON = TENDON.replace('name="t"', 'name="t" actuatorfrcrange="-1 .5"')

@@ -185,12 +185,12 @@ def test_all_at_once():
     xml = model(
         '<joint name="j" damping="-1"/><geom name="g" size=".1" adhesion="1"/>',
         before='<option><flag override="enable"/></option>',
-        after=TENDON.format('armature="1"'),
+        after=TENDON.format('frictionloss="-1"'),
     )
     with pytest.raises(ModelError) as error:
         mjcf.loads(xml)
     said = str(error.value)
-    for word in ("override", "adhesion", "armature", "damping"):
+    for word in ("override", "adhesion", "frictionloss", "damping"):
         assert word in said
     assert said.startswith("the model has 4 problems:\n")
 

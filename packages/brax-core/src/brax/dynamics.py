@@ -15,7 +15,12 @@ from brax.contracts import check_step, check_vector
 from brax.generalized.linalg import frontal
 from brax.generalized.pipeline import GENERALIZED
 from brax.generalized.reaction import reaction
-from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
+from brax.generalized.smooth_dynamics.smooth import (
+    SmoothDynamics,
+    rotor_fronts,
+    smooth,
+    tendon_rotors,
+)
 from brax.generalized.smooth_dynamics.structure import Structure, dof_parents, structure
 from brax.kernels.batch_last import batch_last
 from brax.kinematics import Frames, forward, link_frames
@@ -239,6 +244,11 @@ def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Ar
     centre, velocity, momenta = link_momenta(sys, q, qd)
     # A rotor adds armature qd² / 2: it turns about its joint's axis only.
     kinetic = 0.5 * (velocity.dot(momenta).sum(0) + (sys.dof.armature * qd * qd).sum(0))
+    blocks = structure(dof_parents(sys))
+    if tendons := tendon_rotors(sys, blocks):
+        rates = frontal.to_blocks(blocks, qd)
+        momenta_of_rotors = frontal.multiply(blocks, rotor_fronts(blocks, tendons), rates)
+        kinetic = kinetic + 0.5 * (rates * momenta_of_rotors).sum(0)
     gravity = Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
     potential = -(sys.link.inertia.mass * centre.dot(gravity)).sum(0)
     # Springs of ball and free joints are left out, as the coordinates of these are not

@@ -106,6 +106,7 @@ def _coupling_leaves(sys: System) -> list[_Row]:
         ("tendon.length0", sys.tendon.length0, (nt,), ""),
         ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
+        ("tendon.armature", sys.tendon.armature, (nt,), ">= 0"),
         ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
         ("tendon.margin", sys.tendon.margin, (nt,), ""),
         ("tendon.solref_limit", sys.tendon.solref_limit, (nt, 2), ""),
@@ -158,6 +159,7 @@ def ignored_numbers(sys: System) -> Iterator[str]:
             _flags(sys.joint_actuator_limited),
             "bounds of that joint's actuators",
         ),
+        ("tendon.armature", tendon.armature, _flags(sys.tendon_rotor), "armature of it"),
         (
             "tendon.actuator_range",
             _finite(tendon.actuator_range.T),

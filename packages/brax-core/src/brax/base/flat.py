@@ -62,6 +62,7 @@ _SAME = {
     "tendon_damping": "tendon.damping",
     "tendon_lengthspring": "tendon.lengthspring",
     "tendon_margin": "tendon.margin",
+    "tendon_armature": "tendon.armature",
     "tendon_actfrcrange": "tendon.actuator_range",
     "tendon_frictionloss": "tendon.frictionloss",
     "tendon_invweight0": "tendon.invweight",

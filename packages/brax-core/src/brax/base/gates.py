@@ -17,6 +17,7 @@ _EACH = {
     "dof.limit": "joint_limited",
     "joint.margin": "joint_two_sided",
     "joint.actuator_range": "joint_actuator_limited",
+    "tendon.armature": "tendon_rotor",
     "tendon.actuator_range": "tendon_actuator_limited",
     "tendon.frictionloss": "tendon_dry",
     "tendon.limit": "tendon_limited",
@@ -51,7 +52,12 @@ def built_in(old: S, new: S) -> S:
 
 
 def _on(sys: Any, flag: str) -> tuple[bool, ...]:
-    """Return a flag that is set for every joint, tendon or pair; a free joint has no limits."""
+    """Return a flag that is set for every joint, tendon or pair.
+
+    A free joint has no limits, and a spatial tendon no armature.
+    """
+    if flag == "tendon_rotor":
+        return tuple(map(bool, sys.tendon_joints))
     if flag == "joint_limited":
         return tuple(kind.qd_width != 6 for kind in sys.joint_types)
     return (True,) * len(getattr(sys, flag))

@@ -177,6 +177,8 @@ class System(Base):
     """True for tendons whose two limits may act at once, which a margin makes possible."""
     tendon_dry: tuple[bool, ...] = static()
     """True for tendons that have dry friction."""
+    tendon_rotor: tuple[bool, ...] = static()
+    """True for fixed tendons that have armature."""
     tendon_actuator_limited: tuple[bool, ...] = static()
     """True for tendons that bound the total force of their actuators."""
     equality_names: tuple[str, ...] = static()

@@ -179,6 +179,7 @@ def _tendons(parts: CheckedDescription) -> dict[str, Any]:
         ),
         tendon_limited=tuple(t.range is not None for t in tendons),
         tendon_two_sided=tuple(bool(t.margin) for t in tendons),
+        tendon_rotor=tuple(bool(t.armature) for t in tendons),
         tendon_actuator_limited=tuple(t.actuator_range is not None for t in tendons),
         tendon_dry=tuple(bool(t.frictionloss) for t in tendons),
     )

@@ -67,6 +67,7 @@ class CouplingDescription(BodyDescription):
         path: Sequence[str | tuple[str, str] | float] = (),
         stiffness: float = 0.0,
         damping: float = 0.0,
+        armature: float = 0.0,
         lengthspring: Sequence[float] | None = None,
         range: Sequence[float] | None = None,
         margin: float = 0.0,
@@ -89,6 +90,7 @@ class CouplingDescription(BodyDescription):
                 begins a new branch whose length is divided by it (a pulley).
             stiffness: stiffness of a spring along it.
             damping: damping along it.
+            armature: inertia of changes of its length, of a fixed tendon.
             lengthspring: shortest and longest length at which the spring is at rest; by default its
                 length with the joints at their `springref`.
             range: lower and upper limit of the length; unlimited if None.
@@ -107,7 +109,7 @@ class CouplingDescription(BodyDescription):
         """
         values: dict[str, Any] = dict(joints=dict(joints), lengthspring=lengthspring, range=range)
         values |= dict(actuator_range=actuator_range)
-        values |= dict(stiffness=float(stiffness), damping=float(damping))
+        values |= dict(stiffness=float(stiffness), damping=float(damping), armature=float(armature))
         values |= dict(margin=float(margin), frictionloss=float(frictionloss))
         tendon = Element("tendon", name, values, line)
         values["path"] = path_segments(self._problems, str(tendon), path)

@@ -16,6 +16,7 @@ import numpy as np
 from brax.actuators.spatial_tendons import has_paths, tendon_reach
 from brax.base import System
 from brax.components import Vec3, quat, vec3, zero_vec
+from brax.generalized.smooth_dynamics.structure import dof_parents, structure
 from brax.joints import JointParams
 from brax.kinematics import Frames
 
@@ -101,6 +102,9 @@ def _mass_matrix(sys: System, rot: list[Array], jacobians: list[Array]) -> Array
     # M = sum of J_iᵀ I_i J_i over the links, plus armature. This is slower than the
     # composite-rigid-body algorithm, but independent of it, and it runs once a model.
     mass = np.diag(np.asarray(sys.dof.armature, float))
+    for t, coef in enumerate(_tendons(sys)):
+        if sys.tendon_rotor[t]:
+            mass += float(sys.tendon.armature[t]) * np.outer(coef, coef) * _carrying(sys)
     for i, jacobian in enumerate(jacobians):
         turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
         moments = turned @ np.diag(np.asarray(sys.link.inertia.moments[i], float)) @ turned.T
@@ -110,12 +114,21 @@ def _mass_matrix(sys: System, rot: list[Array], jacobians: list[Array]) -> Array
     return mass
 
 
+def _carrying(sys: System) -> Array:
+    """Return where one of two degrees of freedom carries the other, (nv, nv)."""
+    above = structure(dof_parents(sys)).ancestors
+    carried = np.array([[j in mine for j in range(len(above))] for mine in above])
+    return carried | carried.T
+
+
 def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Array]) -> list[int]:
     """Return links that only slide on the world, along axes of their inertia, and carry nothing.
 
     MuJoCo's weight of these (its `body_simple` is 2) is one over the mass: it is not averaged over
-    three directions, and armature does not count.
+    three directions, and armature of joints does not count. That of tendons does.
     """
+    rotors = zip(sys.tendon_joints, sys.tendon_rotor, strict=True)
+    geared = {j for joints, rotor in rotors if rotor for j in joints}
     frame, owners, out = sys.link.inertia.transform, np.array(sys.dof_link(), int), []
     anchors = np.abs(np.asarray(sys.joint.pos, float)).reshape(-1, 3).max(axis=1)
     for link, parent in enumerate(sys.link_parents):
@@ -124,6 +137,7 @@ def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Arr
         offsets = [*np.asarray(frame.pos[link], float), *np.asarray(frame.rot[link][1:], float)]
         offsets += [anchors[joint] for joint in sys.link_joints(link)]
         alone = parent < 0 and link not in sys.link_parents and places.bodies[link] == 1
+        alone = alone and not geared.intersection(sys.link_joints(link))
         # The tolerances allow for rounding in rotation matrices and in the model's numbers.
         slides = not axes[:, :3].any() and (np.abs(along) > 1 - 1e-9).any(axis=1).all()
         if alone and slides and np.max(np.abs(offsets)) < 1e-6:

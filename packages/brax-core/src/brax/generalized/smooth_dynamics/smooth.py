@@ -23,7 +23,7 @@ from brax.joints import Twist
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kinematics.frames import JointGroup, about, common, hung, on_links, poses, seen
 from brax.spatial import Rigid, Spatial, rigid_inertia
-from brax.tree import Layout, from_roots, in_order, join, over_subtrees
+from brax.tree import Layout, from_roots, in_order, join, over_subtrees, sum_rows
 
 
 class JointMotions(NamedTuple):
@@ -100,7 +100,8 @@ def smooth(
     composite, carried = over_subtrees((inertia, force), plan)
     subspace, momentum, bias = _per_dof(plan, structure, subspaces, composite, carried)
     armature = _in_blocks(sys.dof.armature, structure)
-    mass = _mass_fronts(structure, subspace, momentum, armature)
+    rotors = tendon_rotors(sys, structure)
+    mass = _mass_fronts(structure, subspace, momentum, armature, rotors)
     points = _dof_origin(sys, plan, structure, origin)
     return SmoothDynamics(pos, rot, velocity, acceleration, points, subspace, mass, bias)
 
@@ -226,18 +227,68 @@ def _in_blocks(values: jax.Array, structure: Structure) -> jax.Array:
     return rows(values, structure.order)
 
 
+class TendonRotor(NamedTuple):
+    """The armature of a fixed tendon with coefficients c: it adds a cᵢ cⱼ to the mass matrix."""
+
+    coef: jax.Array
+    """The coefficient of each degree of freedom, in the order of elimination, (nv, batch)."""
+    momentum: jax.Array
+    """The coefficients times the armature a, (nv, batch)."""
+
+
+def tendon_rotors(sys: System, structure: Structure) -> list[TendonRotor]:
+    """Return the armatures of all tendons that have one.
+
+    As in MuJoCo, entries between degrees of freedom of which neither carries the other are left
+    out: the mass matrix keeps the sparsity of the tree.
+    """
+    starts, first = sys.joint_qd_start(), 0
+    out = []
+    for t, joints in enumerate(sys.tendon_joints):
+        if sys.tendon_rotor[t]:
+            mine = rows(sys.tendon.coef, range(first, first + len(joints)))
+            place = tuple(structure.position[starts[j]] for j in joints)
+            coef = sum_rows(mine, place, sys.qd_size())
+            out.append(TendonRotor(coef, rows(sys.tendon.armature, [t]) * coef))
+        first += len(joints)
+    return out
+
+
+def rotor_fronts(structure: Structure, rotors: Sequence[TendonRotor]) -> list[Front]:
+    """Return the part of the mass matrix's fronts that is the armature of tendons, if any."""
+    return _outer_fronts(structure, [r.coef for r in rotors], [r.momentum for r in rotors])
+
+
 def _mass_fronts(
-    structure: Structure, subspace: Spatial, momentum: Spatial, armature: jax.Array
+    structure: Structure,
+    subspace: Spatial,
+    momentum: Spatial,
+    armature: jax.Array,
+    rotors: Sequence[TendonRotor],
 ) -> list[Front]:
     """Return the fronts of the mass matrix: for each block, rows over the path to the root.
 
-    Row j holds S_i^T F_j for all ancestors i of the degree of freedom j (table 6.2).
+    Row j holds S_i^T F_j for all ancestors i of the degree of freedom j (table 6.2). The
+    coefficients of a tendon and its momentum are one more component of S and F.
     """
-    paths = list(zip(*(on_paths(structure, c) for v in subspace for c in v), strict=True))
-    fronts: list[Front] = []
-    for block, path in zip(structure.blocks, paths, strict=True):
-        mine = [own(block, c) for v in momentum for c in v]
-        kind = algebra(block)
-        # The armature adds to the diagonal: a rotor is geared to its own degree of freedom only.
-        fronts.append(kind.add_diagonal(kind.mass(block, mine, path), own(block, armature)))
-    return fronts
+    fronts = _outer_fronts(
+        structure,
+        [*(c for v in subspace for c in v), *(r.coef for r in rotors)],
+        [*(c for v in momentum for c in v), *(r.momentum for r in rotors)],
+    )
+    # The armature adds to the diagonal: a rotor is geared to its own degree of freedom only.
+    return [
+        algebra(block).add_diagonal(front, own(block, armature))
+        for block, front in zip(structure.blocks, fronts, strict=True)
+    ]
+
+
+def _outer_fronts(
+    structure: Structure, subspace: Sequence[jax.Array], momentum: Sequence[jax.Array]
+) -> list[Front]:
+    """Return the sums over components of S_i F_j, for all ancestors i of j."""
+    paths = list(zip(*(on_paths(structure, c) for c in subspace), strict=True))
+    return [
+        algebra(block).mass(block, [own(block, c) for c in momentum], path)
+        for block, path in zip(structure.blocks, paths, strict=True)
+    ]

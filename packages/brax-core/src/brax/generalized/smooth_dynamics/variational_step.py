@@ -18,7 +18,12 @@ from brax.components import Quat, Vec3, quat, rows, vec3
 from brax.generalized.linalg import frontal
 from brax.generalized.problem import GeneralizedProblem, StepState
 from brax.generalized.smooth_dynamics.forces import on_dofs
-from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
+from brax.generalized.smooth_dynamics.smooth import (
+    SmoothDynamics,
+    rotor_fronts,
+    smooth,
+    tendon_rotors,
+)
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kinematics.frames import hung, poses
 from brax.pipeline import integrate
@@ -121,5 +126,9 @@ def _along_dofs(
     They are in the order of elimination, (nv, batch).
     """
     # A rotor's momentum is its armature times its rate. It has no place in the links' momenta.
-    rotors = frontal.to_blocks(problem.plan.blocks, problem.sys.dof.armature * rates)
+    blocks = problem.plan.blocks
+    rotors = frontal.to_blocks(blocks, problem.sys.dof.armature * rates)
+    if tendons := tendon_rotors(problem.sys, blocks):
+        moving = frontal.to_blocks(blocks, rates)
+        rotors = rotors + frontal.multiply(blocks, rotor_fronts(blocks, tendons), moving)
     return rotors + on_dofs(problem.sys, problem.links, problem.plan.blocks, where, centre, momenta)

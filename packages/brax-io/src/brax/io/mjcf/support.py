@@ -50,7 +50,6 @@ _MUST_BE_DEFAULT = {
         ("tendon_stiffnesspoly", 0, "polynomial stiffness of a tendon"),
         ("tendon_dampingpoly", 0, "polynomial damping of a tendon"),
         ("tendon_springyield", 0, "springyield of a tendon"),
-        ("tendon_armature", 0, "armature of a tendon"),
     ),
 }
 """Fields that are not read, with the value at which they have no effect, and a name for messages.

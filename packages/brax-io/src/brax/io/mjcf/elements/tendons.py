@@ -23,7 +23,8 @@ def tendons(
     no_spring = disabled(model, "SPRING", "PASSIVE")
     no_damper = disabled(model, "DAMPER", "PASSIVE")
     limited = model.tendon_limited * (not disabled(model, "LIMIT", "CONSTRAINT"))
-    brake = reflected(model, "tendon", "damping")
+    brake, rotor = (reflected(model, "tendon", key) for key in ("damping", "armature"))
+    inert = getattr(model, "tendon_armature", None)  # MuJoCo has it since 3.3.1
     bounded = model.tendon_actfrclimited
     has_friction = not disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     for t, first in enumerate(model.tendon_adr):
@@ -35,6 +36,7 @@ def tendons(
             path=[] if fixed else [_path_part(model, w) for w in wraps],
             stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
             damping=0.0 if no_damper else float(model.tendon_damping[t] + brake[t]),
+            armature=float(rotor[t] + (0.0 if inert is None else inert[t])),
             lengthspring=model.tendon_lengthspring[t].tolist(),
             range=model.tendon_range[t].tolist() if limited[t] else None,
             margin=float(model.tendon_margin[t]),
