@@ -48,7 +48,7 @@ READ = {
         stiffness""",
     "dof": "armature damping frictionloss solimp solref",
     "geom": """conaffinity condim contype fluid friction gap margin pos priority quat rgba size
-        solimp solmix solref""",
+        solimp solmix solref surfacevel""",
     "site": "pos quat size",
     "hfield": "data size",
     "pair": "dim friction gap margin solimp solref",
@@ -72,7 +72,7 @@ READ = {
 REFUSED = {
     "jnt": "springyield stiffnesspoly",
     "dof": "dampingpoly",
-    "geom": "adhesion surfacevel",
+    "geom": "adhesion",
     "pair": "adhesion",
     "tendon": "dampingpoly springyield stiffnesspoly",
     "actuator": "dampingpoly delay",

@@ -194,3 +194,33 @@ def test_pipelines_that_cannot_bound_gravity_compensation_say_so(pipeline):
     sys = mjcf.loads(arm('<motor joint="j"/>', "", BORNE, ""))
     with pytest.raises(ModelError, match="bear gravity compensation, which this pipeline"):
         plugins.get("pipeline", pipeline).init(sys, sys.init_q, jnp.zeros(2))
+
+
+def belts(option: str = "", geom: str = "", more: str = "") -> str:
+    return f"""<mujoco><option {option}/><default><geom {geom}/></default><worldbody>
+<geom type="plane" size="5 5 .1" surfacevel="1 .5 0 0 0 2"/>
+<body pos=".3 .2 .095"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+<body pos="-1 .5 .195"><freejoint/><geom size=".2" surfacevel=".1 .2 .3 1 -2 3"/></body>
+{more}</worldbody></mujoco>"""
+
+
+LISTED = "".join(
+    f'<body pos="{2 + k} 0 .09"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
+    for k in range(4)
+)
+SURFACES = {
+    "pyramid, rolling": belts("", 'condim="6" friction=".3 .1 .1"'),
+    "pyramid": belts(),
+    "ellipse": belts('cone="elliptic" impratio="3"', 'condim="4"'),
+    "listed contacts": belts(more=LISTED),
+}
+
+
+@pytest.mark.skipif(int(mujoco.__version__.split(".")[0]) < 4, reason="new in MuJoCo 4")
+@pytest.mark.parametrize(
+    "what",
+    ["pyramid, rolling", *(pytest.param(w, marks=pytest.mark.slow) for w in [*SURFACES][1:])],
+)
+def test_moving_surfaces_drag_what_touches_them(what):
+    """A belt that turns under a box, and a sphere whose surface moves, too."""
+    check_steps(SURFACES[what], states=3, tolerance=1e-7, spread=(0.003, 0.3))

@@ -88,6 +88,7 @@ def _geom_leaves(sys: System) -> list[_Row]:
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
         ("geom.gap", sys.geom.gap, (ng,), ">= 0"),
+        ("geom.surface_velocity", sys.geom.surface_velocity, (ng, 6), ""),
         ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
         ("pair.friction", sys.pair.friction, (npairs, 5), ">= 0"),
         ("pair.solref", sys.pair.solref, (npairs, 2), ""),
@@ -158,6 +159,10 @@ def ignored_numbers(sys: System) -> Iterator[str]:
             _finite(sys.joint.actuator_range.T),
             _flags(sys.joint_actuator_limited),
             "bounds of that joint's actuators",
+        ),
+        *(
+            ("geom.surface_velocity", x, _flags(sys.geom_moving), "moving surfaces")
+            for x in sys.geom.surface_velocity.T
         ),
         ("tendon.armature", tendon.armature, _flags(sys.tendon_rotor), "armature of it"),
         (

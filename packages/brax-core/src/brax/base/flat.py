@@ -34,6 +34,7 @@ _SAME = {
     "geom_solmix": "geom.solmix",
     "geom_margin": "geom.margin",
     "geom_gap": "geom.gap",
+    "geom_surfacevel": "geom.surface_velocity",
     "pair_friction": "pair.friction",
     "pair_solref": "pair.solref",
     "pair_solimp": "pair.solimp",

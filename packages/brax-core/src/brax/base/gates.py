@@ -17,6 +17,7 @@ _EACH = {
     "dof.limit": "joint_limited",
     "joint.margin": "joint_two_sided",
     "joint.actuator_range": "joint_actuator_limited",
+    "geom.surface_velocity": "geom_moving",
     "tendon.armature": "tendon_rotor",
     "tendon.actuator_range": "tendon_actuator_limited",
     "tendon.frictionloss": "tendon_dry",
@@ -24,7 +25,7 @@ _EACH = {
     "tendon.margin": "tendon_two_sided",
     "pair.friction": "pair_uneven",
 }
-"""Paths of numbers, and the flags that say for which joints, tendons or pairs a step reads them."""
+"""Paths of numbers, and the flags that say for which elements a step reads them."""
 
 _ALL = {
     "opt.density": "enable_fluid",
@@ -52,7 +53,7 @@ def built_in(old: S, new: S) -> S:
 
 
 def _on(sys: Any, flag: str) -> tuple[bool, ...]:
-    """Return a flag that is set for every joint, tendon or pair.
+    """Return a flag that is set for every element.
 
     A free joint has no limits, and a spatial tendon no armature.
     """

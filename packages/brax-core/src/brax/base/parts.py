@@ -124,6 +124,9 @@ class Geom(Base):
     gap: jax.Array
     """Distance beyond the margin within which only adhesion acts [m], shape (n_geoms,). A pair has
     the sum of two."""
+    surface_velocity: jax.Array
+    """Linear [m/s] and angular velocity [rad/s] of the surface about the geom's origin, in its
+    frame, as contacts see it, shape (n_geoms, 6)."""
     invweight: jax.Array
     """Inverse weight of the geom's body, MuJoCo's `body_invweight0` for translation [1/kg], which
     scales the softness of contacts, shape (n_geoms,)."""

@@ -139,6 +139,8 @@ class System(Base):
     """Mocap body that carries each geom, -1 for none."""
     geom_streamed: tuple[bool, ...] = static()
     """True for geoms in the fluid's ellipsoid model, in place of their links."""
+    geom_moving: tuple[bool, ...] = static()
+    """True for geoms whose surface moves along them, such as conveyor belts."""
     geom_points: tuple[int, ...] = static()
     """Number of vertices of each geom in `points`."""
     geom_grid: tuple[tuple[int, int], ...] = static()

@@ -128,6 +128,7 @@ def _geoms(parts: CheckedDescription) -> dict[str, Any]:
         geom_body=tuple(_object(parts, "body", g.origin) for g in geoms),
         geom_mocap=tuple(mocaps[g.on] for g in geoms),
         geom_streamed=tuple(g.streamed for g in geoms),
+        geom_moving=tuple(bool(np.any(g.surface_velocity)) for g in geoms),
         geom_points=tuple(len(g.points) for g in geoms),
         geom_grid=tuple(g.heights.shape for g in geoms),
         geom_priority=tuple(g.priority for g in geoms),

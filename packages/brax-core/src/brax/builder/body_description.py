@@ -176,6 +176,7 @@ class BodyDescription:
         solmix: float = 1.0,
         margin: float = 0.0,
         gap: float = 0.0,
+        surface_velocity: Sequence[float] = (0, 0, 0, 0, 0, 0),
         fluidcoef: Sequence[float] | None = None,
         fluid_added: Sequence[float] | None = None,
         rgba: Sequence[float] = (0.5, 0.5, 0.5, 1.0),
@@ -206,6 +207,8 @@ class BodyDescription:
             solmix: weight of `solref` and `solimp` in a pair.
             margin: distance at which contacts begin to act [m]; a pair has the sum.
             gap: distance beyond the margin up to which adhesion acts [m]; a pair has the sum.
+            surface_velocity: linear [m/s] and angular velocity [rad/s] of its surface about its
+                origin, in its frame, as contacts see it: a conveyor belt or a turntable.
             fluidcoef: blunt drag, slender drag, angular drag, Kutta lift and Magnus lift of the
                 ellipsoid model, MuJoCo's `fluidshape` and `fluidcoef`; None for the inertia-box
                 model. Bodies of the link without such geoms act as boxes.
@@ -230,6 +233,7 @@ class BodyDescription:
         values["heights"] = grid(self._problems, str(geom), heights)
         given = dict(pos=(pos, 3), quat=(quat, 4), size=(padded(size, 3), 3), rgba=(rgba, 4))
         given |= dict(friction=(friction, 3), solref=(solref, 2), solimp=(solimp, 5))
+        given |= dict(surface_velocity=(surface_velocity, 6))
         given |= dict(fluidcoef=(fluidcoef or (0.0,) * 5, 5))
         given |= {} if fluid_added is None else dict(fluid_added=(fluid_added, 6))
         return self._add(self._geoms, geom, **given)

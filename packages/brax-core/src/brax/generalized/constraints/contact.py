@@ -30,7 +30,7 @@ from brax.colliders.narrow_phase import (
     local_shapes,
     surfaces,
 )
-from brax.components import Vec3, rows, total
+from brax.components import Vec3, quat, rows, total, vec3
 from brax.generalized.constraints.constraint_laws import (
     EllipticCone,
     PyramidalCone,
@@ -51,6 +51,7 @@ from brax.generalized.constraints.jacobians import (
 from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 from brax.kernels.skip import empty, map_needed, unread
+from brax.spatial import Spatial
 
 
 class ModelContacts(NamedTuple):
@@ -60,6 +61,9 @@ class ModelContacts(NamedTuple):
     """Contacts by collision group, (points, pairs, batch); empty with a broad phase."""
     near: list[ListedContacts]
     """Listed contacts by number of directions; empty without lists."""
+    surface: Spatial | None = None
+    """Velocities of the geoms' surfaces about the world's origin, (geoms, batch); None if none
+    moves."""
 
     @property
     def overflow(self) -> jax.Array | None:
@@ -69,9 +73,23 @@ class ModelContacts(NamedTuple):
 
 def find_contacts(sys: System, reach: jax.Array | None, frames: LinkFrames) -> ModelContacts:
     """Return the contacts: those within the pairs' reach if it is given, else all."""
+    surface = surface_velocities(sys, frames) if any(sys.geom_moving) else None
     if reach is not None:
-        return ModelContacts([], listed_contacts(sys, reach, frames))
-    return ModelContacts(find_touches(sys, local_shapes(sys), frames), [])
+        return ModelContacts([], listed_contacts(sys, reach, frames), surface)
+    return ModelContacts(find_touches(sys, local_shapes(sys), frames), [], surface)
+
+
+def surface_velocities(sys: System, frames: LinkFrames) -> Spatial:
+    """Return the velocities of all geoms' surfaces relative to the geoms, world axes.
+
+    Source: MuJoCo's documentation, XML reference, body/geom/surfacevel.
+    """
+    pos, rot = frames(sys.geom_link)
+    frame, field = sys.geom.transform, sys.geom.surface_velocity
+    centre, axes = pos + rot.rotate(vec3(frame.pos)), rot.mul(quat(frame.rot))
+    lin, ang = axes.rotate(vec3(field[:, :3])), axes.rotate(vec3(field[:, 3:]))
+    # The field v + w x (x - p) of a geom with its origin at p is (v - w x p) + w x x.
+    return Spatial(ang, lin - ang.cross(centre))
 
 
 class ContactSoftness(NamedTuple):
@@ -145,8 +163,19 @@ def contact_constraints(
     """Return the constraints of a family of contacts."""
     if family.kind == LISTED_CONTACT:
         return _listed_constraints(sys, plan, family, soft, dynamics, contacts)
-    touch, soft, _ = family_contacts(sys, family, soft, contacts)
-    return _constraints(sys, plan, family, soft, dynamics, touch, None)
+    touch, soft, geoms = family_contacts(sys, family, soft, contacts)
+    sliding = _relative_surface(contacts, geoms)
+    return _constraints(sys, plan, family, soft, dynamics, touch, None, sliding)
+
+
+def _relative_surface(
+    contacts: ModelContacts, geoms: tuple[jax.Array, jax.Array]
+) -> Spatial | None:
+    """Return the velocity of second geoms' surfaces relative to first ones'; None if none moves."""
+    if contacts.surface is None:
+        return None
+    first, second = (picked(contacts.surface, side) for side in geoms)
+    return second - first
 
 
 def _constraints(
@@ -157,6 +186,7 @@ def _constraints(
     dynamics: SmoothDynamics,
     touch: Touch,
     links: tuple[jax.Array, jax.Array] | None,
+    sliding: Spatial | None,
 ) -> FamilyConstraints:
     """Return the constraints of contacts whose softness and links are known."""
     dist, point, axes = _located(touch)
@@ -166,6 +196,12 @@ def _constraints(
     law, normal = _law(sys, soft, dist)
     # Friction has no position error: its aref is -b J qvel alone.
     across = (jnp.zeros_like(normal),) * (family.width - 1)
+    if sliding is not None:
+        # Moving surfaces add to J qvel, along the tangents and about the normal.
+        slip = sliding.lin + sliding.ang.cross(point)
+        added = [slip.dot(axis) for axis in axes[1:]] + [sliding.ang.dot(axes[0])]
+        moved = [-soft.reference_damping * v for v in added[: family.width - 1]]
+        across = (*moved, *across[len(moved) :])
     return FamilyConstraints(
         law, jacobian(plan, family, dynamics, ends), (normal, *across), soft.reference_damping, ends
     )
@@ -189,7 +225,8 @@ def _listed_constraints(
     def of_chunk(given: Any) -> FamilyConstraints:
         touch, pair, geoms = given
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
-        found = _constraints(sys, plan, mine, picked(soft, pair), dynamics, touch, links)
+        sliding = _relative_surface(contacts, geoms)
+        found = _constraints(sys, plan, mine, picked(soft, pair), dynamics, touch, links, sliding)
         # (path, slots, copies, batch) for each direction become (path, copies, rows, batch).
         joined: Any = tuple(
             j and jnp.concatenate([jnp.swapaxes(x, 1, 2) for x in j], axis=2)

@@ -37,7 +37,6 @@ _MUST_BE_DEFAULT = {
     ),
     "geom": (
         ("geom_adhesion", 0, "adhesion"),
-        ("geom_surfacevel", 0, "surfacevel"),
         ("geom_plugin", -1, "a plugin's shape"),
     ),
     "pair": (("pair_adhesion", 0, "adhesion"),),

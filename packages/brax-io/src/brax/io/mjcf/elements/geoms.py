@@ -43,6 +43,7 @@ def geoms(
             solmix=float(model.geom_solmix[g]),
             margin=float(model.geom_margin[g]),
             gap=float(model.geom_gap[g]),
+            surface_velocity=_surface_velocity(model, g),
             elasticity=float(custom.elasticity[g]),
             **_fluid(model, g),
             rgba=_colour(model, g).tolist(),
@@ -73,6 +74,12 @@ def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
             gap=float(model.pair_gap[p]),
             line=places.get(("pair", p), ""),
         )
+
+
+def _surface_velocity(model: mujoco.MjModel, geom: int) -> list[float]:
+    """Return the velocity of a geom's surface, linear and angular, which MuJoCo 3 does not have."""
+    table = getattr(model, "geom_surfacevel", None)
+    return [0.0] * 6 if table is None else table[geom].tolist()
 
 
 def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
