@@ -13,7 +13,8 @@ from brax.kernels.batch_last import batch_last
 
 def _forces(sys: System, command: Command, q: jax.Array, qd: jax.Array) -> jax.Array:
     driven = actuators_at_state(sys, command, q, qd, links=None)
-    return within_joint_limits(sys, joint_forces(sys, driven))
+    # Gravity compensation, if actuators bear it, is none of the motors' forces.
+    return within_joint_limits(sys, joint_forces(sys, driven), None)
 
 
 _motor_forces = batch_last(_forces)
