@@ -136,6 +136,33 @@ def test_the_armature_of_a_fixed_tendon_adds_to_the_mass_matrix(integrator):
     np.testing.assert_allclose(found, data.energy[::-1], rtol=1e-5)
 
 
+CABLES = """<site name="w" pos="0 0 1"/>
+<body><joint axis="0 1 0"/><geom size=".05" pos=".2 0 0"/><site name="a" pos=".1 .05 .1"/>
+<body pos=".3 0 0"><joint axis="0 1 .3"/><geom size=".05" pos=".2 0 0"/>
+<site name="b" pos=".2 .1 0"/></body></body>
+<body pos="0 1 0"><joint type="slide" axis="1 0 0"/><geom size=".1"/><site name="c"/></body>"""
+CABLE = """<tendon><spatial name="t" armature=".7" damping=".2"><site site="w"/><site site="a"/>
+<site site="b"/><pulley divisor="2"/><site site="b"/><site site="c"/></spatial></tendon>"""
+
+
+@pytest.mark.parametrize(
+    "integrator",
+    ["Euler", *(pytest.param(i, marks=pytest.mark.slow) for i in ("implicit", "RK4"))],
+)
+def test_the_armature_of_a_spatial_tendon_has_a_bias_force(integrator):
+    """Its moment arms change; the tendon joins two trees by a pulley."""
+    text = arm('<motor tendon="t"/>', f'<option integrator="{integrator}"/>', CABLES, CABLE)
+    check_steps(text)
+    sys, model = mjcf.loads(text), mujoco.MjModel.from_xml_string(text)
+    np.testing.assert_allclose(sys.dof_invweight0, model.dof_invweight0, rtol=1e-5)
+    np.testing.assert_allclose(sys.tendon_invweight0, model.tendon_invweight0, rtol=1e-5)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = (0.1, 0.2, 0.3), (1, 2, -1)
+    mujoco.mj_forward(model, data)
+    found = dynamics.bias_force(sys, jnp.array(data.qpos), jnp.array(data.qvel))
+    np.testing.assert_allclose(found, data.qfrc_bias, rtol=1e-4)
+
+
 @pytest.mark.slow
 def test_the_variational_integrator_keeps_the_energy_of_a_tendons_armature():
     """To 1e-4 in a quarter of a second without gravity; most of the energy is the armature's."""

@@ -19,9 +19,9 @@ from brax.generalized.smooth_dynamics.smooth import (
     SmoothDynamics,
     rotor_fronts,
     smooth,
-    tendon_rotors,
 )
 from brax.generalized.smooth_dynamics.structure import Structure, dof_parents, structure
+from brax.generalized.smooth_dynamics.tendon_rotors import has_rotors
 from brax.kernels.batch_last import batch_last
 from brax.kinematics import Frames, forward, link_frames
 from brax.mocap import placed
@@ -244,11 +244,11 @@ def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Ar
     centre, velocity, momenta = link_momenta(sys, q, qd)
     # A rotor adds armature qd² / 2: it turns about its joint's axis only.
     kinetic = 0.5 * (velocity.dot(momenta).sum(0) + (sys.dof.armature * qd * qd).sum(0))
-    blocks = structure(dof_parents(sys))
-    if tendons := tendon_rotors(sys, blocks):
+    if has_rotors(sys):
+        blocks, dynamics = _evaluate(sys, q, qd)
         rates = frontal.to_blocks(blocks, qd)
-        momenta_of_rotors = frontal.multiply(blocks, rotor_fronts(blocks, tendons), rates)
-        kinetic = kinetic + 0.5 * (rates * momenta_of_rotors).sum(0)
+        fronts = rotor_fronts(sys, layout(sys), blocks, dynamics)
+        kinetic = kinetic + 0.5 * (rates * frontal.multiply(blocks, fronts, rates)).sum(0)
     gravity = Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
     potential = -(sys.link.inertia.mass * centre.dot(gravity)).sum(0)
     # Springs of ball and free joints are left out, as the coordinates of these are not

@@ -53,12 +53,7 @@ def built_in(old: S, new: S) -> S:
 
 
 def _on(sys: Any, flag: str) -> tuple[bool, ...]:
-    """Return a flag that is set for every element.
-
-    A free joint has no limits, and a spatial tendon no armature.
-    """
-    if flag == "tendon_rotor":
-        return tuple(map(bool, sys.tendon_joints))
+    """Return a flag that is set for every element; a free joint has no limits."""
     if flag == "joint_limited":
         return tuple(kind.qd_width != 6 for kind in sys.joint_types)
     return (True,) * len(getattr(sys, flag))

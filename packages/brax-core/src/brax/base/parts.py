@@ -186,7 +186,7 @@ class Tendon(Base):
     damping: jax.Array
     """Damping along the tendon, shape (n_tendons,)."""
     armature: jax.Array
-    """Inertia of changes of a fixed tendon's length, such as of a rotor, shape (n_tendons,)."""
+    """Inertia of changes of the length, such as of a rotor, shape (n_tendons,)."""
     lengthspring: jax.Array
     """Shortest and longest length at which the spring is at rest, shape (n_tendons, 2)."""
     limit: tuple[jax.Array, jax.Array]

@@ -180,7 +180,7 @@ class System(Base):
     tendon_dry: tuple[bool, ...] = static()
     """True for tendons that have dry friction."""
     tendon_rotor: tuple[bool, ...] = static()
-    """True for fixed tendons that have armature."""
+    """True for tendons that have armature."""
     tendon_actuator_limited: tuple[bool, ...] = static()
     """True for tendons that bound the total force of their actuators."""
     equality_names: tuple[str, ...] = static()

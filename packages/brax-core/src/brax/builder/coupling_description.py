@@ -90,7 +90,7 @@ class CouplingDescription(BodyDescription):
                 begins a new branch whose length is divided by it (a pulley).
             stiffness: stiffness of a spring along it.
             damping: damping along it.
-            armature: inertia of changes of its length, of a fixed tendon.
+            armature: inertia of changes of its length, such as of a rotor.
             lengthspring: shortest and longest length at which the spring is at rest; by default its
                 length with the joints at their `springref`.
             range: lower and upper limit of the length; unlimited if None.

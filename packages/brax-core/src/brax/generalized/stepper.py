@@ -296,8 +296,11 @@ class Stepper(Flow[StepState]):
             ]
         )
 
+        # As in MuJoCo, the bias force of tendons with armature is left out.
+        sys = problem.sys.replace(tendon_rotor=(False,) * len(problem.sys.tendon_rotor))
+
         def resisting(qd: jax.Array) -> jax.Array:
-            dynamics = smooth(problem.sys, problem.links, self.blocks, state.q, qd, inertia)
+            dynamics = smooth(sys, problem.links, self.blocks, state.q, qd, inertia)
             outer = external_force(problem, dynamics)
             force = dynamics.bias if outer is None else dynamics.bias - outer
             return frontal.to_model(self.blocks, force)

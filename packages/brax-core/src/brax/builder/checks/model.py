@@ -247,8 +247,6 @@ def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
         yield from _one_dof(tendon, joint, widths, "a tendon runs over joints with one")
         if not np.isfinite(coef):
             yield f"{tendon}: the weight of joint '{joint}' is not finite: {coef}"
-    if tendon.path and tendon.armature:
-        yield f"{tendon}: armature of a spatial tendon is not supported; leave it at 0"
     for key in ("stiffness", "damping", "armature", "frictionloss"):
         if not 0 <= tendon.values[key] < np.inf:
             yield f"{tendon}: {key} must be finite and >= 0, got {tendon.values[key]}"

@@ -57,17 +57,18 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
     subspace = _subspace(sys, pos, rot)
     at = _Rest(sys, subspace, pos, rot)
     jacobians = [at.jacobian(i, c) for i, c in enumerate(sys.link.inertia.transform.pos)]
-    mass = _mass_matrix(sys, rot, jacobians)
+    along = _tendons(sys) + _paths(sys, at, places)
+    mass = _mass_matrix(sys, rot, jacobians, along)
     # The pseudo-inverse stays finite where a degree of freedom has no inertia.
     inverse = np.linalg.pinv(mass, hermitian=True)
-    along = _tendons(sys) + _paths(sys, at, places)
     found = {
         "link": np.array([_mean(j, inverse) for j in jacobians]).reshape(-1, 2),
         "dof": _by_kind(sys, subspace, np.diag(inverse)),
         # J M⁻¹ Jᵀ of each tendon's length.
         "tendon": np.einsum("ti,ij,tj->t", along, inverse, along),
     }
-    for link in _sliders(sys, places, subspace, rot):
+    geared = (along[np.array(sys.tendon_rotor, bool)] != 0).any(axis=0)
+    for link in _sliders(sys, places, subspace, rot, geared):
         weight = 1.0 / float(sys.link.inertia.mass[link])
         found["link"][link] = weight, 0.0
         found["dof"][np.array(sys.dof_link()) == link] = weight
@@ -97,14 +98,17 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
     }
 
 
-def _mass_matrix(sys: System, rot: list[Array], jacobians: list[Array]) -> Array:
-    """Return the mass matrix at rest, (nv, nv), from the Jacobians of the centres of mass."""
+def _mass_matrix(sys: System, rot: list[Array], jacobians: list[Array], along: Array) -> Array:
+    """Return the mass matrix at rest, (nv, nv), from the Jacobians of the centres of mass.
+
+    `along` has the derivatives of the tendons' lengths, (n_tendons, nv).
+    """
     # M = sum of J_iᵀ I_i J_i over the links, plus armature. This is slower than the
     # composite-rigid-body algorithm, but independent of it, and it runs once a model.
     mass = np.diag(np.asarray(sys.dof.armature, float))
-    for t, coef in enumerate(_tendons(sys)):
+    for t, moment in enumerate(along):
         if sys.tendon_rotor[t]:
-            mass += float(sys.tendon.armature[t]) * np.outer(coef, coef) * _carrying(sys)
+            mass += float(sys.tendon.armature[t]) * np.outer(moment, moment) * _carrying(sys)
     for i, jacobian in enumerate(jacobians):
         turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
         moments = turned @ np.diag(np.asarray(sys.link.inertia.moments[i], float)) @ turned.T
@@ -121,14 +125,15 @@ def _carrying(sys: System) -> Array:
     return carried | carried.T
 
 
-def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Array]) -> list[int]:
+def _sliders(
+    sys: System, places: InertialFrames, subspace: Array, rot: list[Array], geared: Array
+) -> list[int]:
     """Return links that only slide on the world, along axes of their inertia, and carry nothing.
 
     MuJoCo's weight of these (its `body_simple` is 2) is one over the mass: it is not averaged over
-    three directions, and armature of joints does not count. That of tendons does.
+    three directions, and armature of joints does not count. That of tendons does: `geared` is True
+    for the degrees of freedom that change the length of such a tendon.
     """
-    rotors = zip(sys.tendon_joints, sys.tendon_rotor, strict=True)
-    geared = {j for joints, rotor in rotors if rotor for j in joints}
     frame, owners, out = sys.link.inertia.transform, np.array(sys.dof_link(), int), []
     anchors = np.abs(np.asarray(sys.joint.pos, float)).reshape(-1, 3).max(axis=1)
     for link, parent in enumerate(sys.link_parents):
@@ -137,7 +142,7 @@ def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Arr
         offsets = [*np.asarray(frame.pos[link], float), *np.asarray(frame.rot[link][1:], float)]
         offsets += [anchors[joint] for joint in sys.link_joints(link)]
         alone = parent < 0 and link not in sys.link_parents and places.bodies[link] == 1
-        alone = alone and not geared.intersection(sys.link_joints(link))
+        alone = alone and not geared[owners == link].any()
         # The tolerances allow for rounding in rotation matrices and in the model's numbers.
         slides = not axes[:, :3].any() and (np.abs(along) > 1 - 1e-9).any(axis=1).all()
         if alone and slides and np.max(np.abs(offsets)) < 1e-6:

@@ -19,11 +19,17 @@ from brax.base import System
 from brax.components import Quat, Sym3, Vec3, quat, rows, total, vec3, zero_vec
 from brax.generalized.linalg.frontal import Front, algebra, on_paths, own
 from brax.generalized.smooth_dynamics.structure import Structure
+from brax.generalized.smooth_dynamics.tendon_rotors import (
+    LinkMotion,
+    TendonRotor,
+    has_rotors,
+    tendon_rotors,
+)
 from brax.joints import Twist
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kinematics.frames import JointGroup, about, common, hung, on_links, poses, seen
 from brax.spatial import Rigid, Spatial, rigid_inertia
-from brax.tree import Layout, from_roots, in_order, join, over_subtrees, sum_rows
+from brax.tree import Layout, from_roots, in_order, join, over_subtrees
 
 
 class JointMotions(NamedTuple):
@@ -100,7 +106,12 @@ def smooth(
     composite, carried = over_subtrees((inertia, force), plan)
     subspace, momentum, bias = _per_dof(plan, structure, subspaces, composite, carried)
     armature = _in_blocks(sys.dof.armature, structure)
-    rotors = tendon_rotors(sys, structure)
+    rotors: list[TendonRotor] = []
+    if has_rotors(sys):
+        motion = LinkMotion(pos, rot, velocity, acceleration, origin)
+        rotors = tendon_rotors(sys, plan, structure, motion, subspace)
+        swinging = [r.bias for r in rotors if r.bias is not None]
+        bias = total([bias, *swinging]) if inertia_forces else bias
     mass = _mass_fronts(structure, subspace, momentum, armature, rotors)
     points = _dof_origin(sys, plan, structure, origin)
     return SmoothDynamics(pos, rot, velocity, acceleration, points, subspace, mass, bias)
@@ -227,36 +238,14 @@ def _in_blocks(values: jax.Array, structure: Structure) -> jax.Array:
     return rows(values, structure.order)
 
 
-class TendonRotor(NamedTuple):
-    """The armature of a fixed tendon with coefficients c: it adds a cᵢ cⱼ to the mass matrix."""
-
-    coef: jax.Array
-    """The coefficient of each degree of freedom, in the order of elimination, (nv, batch)."""
-    momentum: jax.Array
-    """The coefficients times the armature a, (nv, batch)."""
-
-
-def tendon_rotors(sys: System, structure: Structure) -> list[TendonRotor]:
-    """Return the armatures of all tendons that have one.
-
-    As in MuJoCo, entries between degrees of freedom of which neither carries the other are left
-    out: the mass matrix keeps the sparsity of the tree.
-    """
-    starts, first = sys.joint_qd_start(), 0
-    out = []
-    for t, joints in enumerate(sys.tendon_joints):
-        if sys.tendon_rotor[t]:
-            mine = rows(sys.tendon.coef, range(first, first + len(joints)))
-            place = tuple(structure.position[starts[j]] for j in joints)
-            coef = sum_rows(mine, place, sys.qd_size())
-            out.append(TendonRotor(coef, rows(sys.tendon.armature, [t]) * coef))
-        first += len(joints)
-    return out
-
-
-def rotor_fronts(structure: Structure, rotors: Sequence[TendonRotor]) -> list[Front]:
+def rotor_fronts(
+    sys: System, plan: Layout, structure: Structure, dynamics: SmoothDynamics
+) -> list[Front]:
     """Return the part of the mass matrix's fronts that is the armature of tendons, if any."""
-    return _outer_fronts(structure, [r.coef for r in rotors], [r.momentum for r in rotors])
+    pos, origin = dynamics.pos, common_points(plan, dynamics.pos)
+    motion = LinkMotion(pos, dynamics.rot, dynamics.velocity, dynamics.acceleration, origin)
+    rotors = tendon_rotors(sys, plan, structure, motion, dynamics.subspace)
+    return _outer_fronts(structure, [r.moment for r in rotors], [r.momentum for r in rotors])
 
 
 def _mass_fronts(
@@ -268,12 +257,14 @@ def _mass_fronts(
 ) -> list[Front]:
     """Return the fronts of the mass matrix: for each block, rows over the path to the root.
 
-    Row j holds S_i^T F_j for all ancestors i of the degree of freedom j (table 6.2). The
-    coefficients of a tendon and its momentum are one more component of S and F.
+    Row j holds S_i^T F_j for all ancestors i of the degree of freedom j (table 6.2). The moments
+    of a tendon and its momenta are one more component of S and F. As in MuJoCo, its entries between
+    degrees of freedom of which neither carries the other are left out: the matrix keeps the
+    sparsity of the tree.
     """
     fronts = _outer_fronts(
         structure,
-        [*(c for v in subspace for c in v), *(r.coef for r in rotors)],
+        [*(c for v in subspace for c in v), *(r.moment for r in rotors)],
         [*(c for v in momentum for c in v), *(r.momentum for r in rotors)],
     )
     # The armature adds to the diagonal: a rotor is geared to its own degree of freedom only.

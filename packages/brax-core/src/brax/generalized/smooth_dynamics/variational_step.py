@@ -22,8 +22,8 @@ from brax.generalized.smooth_dynamics.smooth import (
     SmoothDynamics,
     rotor_fronts,
     smooth,
-    tendon_rotors,
 )
+from brax.generalized.smooth_dynamics.tendon_rotors import has_rotors
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kinematics.frames import hung, poses
 from brax.pipeline import integrate
@@ -128,7 +128,8 @@ def _along_dofs(
     # A rotor's momentum is its armature times its rate. It has no place in the links' momenta.
     blocks = problem.plan.blocks
     rotors = frontal.to_blocks(blocks, problem.sys.dof.armature * rates)
-    if tendons := tendon_rotors(problem.sys, blocks):
+    if has_rotors(problem.sys):
         moving = frontal.to_blocks(blocks, rates)
-        rotors = rotors + frontal.multiply(blocks, rotor_fronts(blocks, tendons), moving)
+        fronts = rotor_fronts(problem.sys, problem.links, blocks, where)
+        rotors = rotors + frontal.multiply(blocks, fronts, moving)
     return rotors + on_dofs(problem.sys, problem.links, problem.plan.blocks, where, centre, momenta)
