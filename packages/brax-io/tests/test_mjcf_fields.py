@@ -51,7 +51,7 @@ READ = {
         solimp solmix solref surfacevel""",
     "site": "pos quat size",
     "hfield": "data size",
-    "pair": "dim friction gap margin solimp solref",
+    "pair": "dim friction gap margin solimp solref solreffriction",
     "eq": "active0 data solimp solref",
     "tendon": """actfrclimited actfrcrange armature damping frictionloss lengthspring limited margin
         range solimp_fri solimp_lim solref_fri solref_lim stiffness""",
@@ -96,7 +96,7 @@ TYPES = {
     "hfield": "adr ncol nrow",
     "mesh": "extrema face faceadr facenum graph graphadr pos quat vert vertadr vertnum",
     "exclude": "signature",
-    "pair": "geom1 geom2 solreffriction",
+    "pair": "geom1 geom2",
     "eq": "obj1id obj2id objtype type",
     "tendon": "adr num type",
     "wrap": "objid type",

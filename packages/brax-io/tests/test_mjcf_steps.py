@@ -251,3 +251,36 @@ SURFACES = {
 def test_moving_surfaces_drag_what_touches_them(what):
     """A belt that turns under a box, and a sphere whose surface moves, too."""
     check_steps(SURFACES[what], states=3, tolerance=1e-7, spread=(0.003, 0.3))
+
+
+SLIDING = """<mujoco><option cone="{}"/><worldbody><geom name="f" type="plane" size="5 5 .1"/>
+<body pos=".3 .2 .095"><freejoint/><geom name="b" type="box" size=".1 .1 .1"/></body></worldbody>
+<contact><pair geom1="f" geom2="b" condim="6" solref=".05 1" {}/></contact></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("cone", "numbers"),
+    [
+        ("elliptic", ".1 1"),
+        pytest.param("elliptic", "0 -20", marks=pytest.mark.slow),
+        pytest.param("elliptic", ".2 0", marks=pytest.mark.slow),
+        pytest.param("pyramidal", ".1 1", marks=pytest.mark.slow),
+    ],
+)
+def test_the_friction_of_a_pair_has_a_solref_of_its_own(cone, numbers):
+    """Under the elliptic cone; MuJoCo ignores one whose numbers have unlike signs."""
+    text = SLIDING.format(cone, f'solreffriction="{numbers}"')
+    check_steps(text, states=3, tolerance=1e-8, spread=(0.0003, 0.02))
+
+
+@pytest.mark.parametrize("numbers", ["-100 1", pytest.param(".02 -1", marks=pytest.mark.slow)])
+def test_a_solref_of_unlike_signs_is_mujocos_default(numbers):
+    """This holds for limits, dry friction, equalities and contacts."""
+    text = f"""<mujoco><worldbody><geom type="plane" size="5 5 .1" solref="{numbers}"/>
+<body pos="0 0 .095"><freejoint/><geom size=".1"/></body>
+<body pos="0 1 1"><joint axis="0 1 0" range="-.0001 .0001" limited="true"
+solreflimit="{numbers}"/><geom size=".1" pos=".2 0 0"/></body>
+<body pos="0 2 1"><joint name="j" axis="0 1 0" frictionloss=".1" solreffriction="{numbers}"/>
+<geom size=".1" pos=".2 0 0"/></body></worldbody>
+<equality><joint joint1="j" solref="{numbers}"/></equality></mujoco>"""
+    check_steps(text, states=3, tolerance=1e-8, spread=(0.0003, 0.02))

@@ -105,13 +105,6 @@ REFUSED = {
     "speculative": (flag('speculative="enable"'), r"speculative='enable' is not supported"),
     "hard solref": (flag('refsafe="disable"'), r"option \(model.xml:1\): refsafe='disable' is not"),
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
-    "friction of a pair": (
-        model(
-            before='<option cone="elliptic"/>',
-            after='<contact><pair name="p" geom1="g" geom2="h" solreffriction=".1 1"/></contact>',
-        ),
-        r"pair 'p' .*solreffriction with the elliptic cone is not supported",
-    ),
     "flex": (
         model().replace(
             "<worldbody>",
@@ -251,7 +244,7 @@ ACCEPTED = {
         '<option magnetic="1 0 0" noslip_tolerance="1e-3" ccd_iterations="9"/>',
         '<keyframe><key name="k" time="1.5"/><key name="plain"/></keyframe>',
     ),
-    "friction of a pair under the pyramid": model(
+    "friction of a pair": model(
         after='<contact><pair geom1="g" geom2="h" solreffriction=".1 1"/></contact>'
     ),
     "sleep": flag('sleep="enable"'),

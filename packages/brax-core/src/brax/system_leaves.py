@@ -92,6 +92,7 @@ def _geom_leaves(sys: System) -> list[_Row]:
         ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
         ("pair.friction", sys.pair.friction, (npairs, 5), ">= 0"),
         ("pair.solref", sys.pair.solref, (npairs, 2), ""),
+        ("pair.solref_friction", sys.pair.solref_friction, (npairs, 2), ""),
         ("pair.solimp", sys.pair.solimp, (npairs, 5), ""),
         ("pair.margin", sys.pair.margin, (npairs,), ""),
         ("pair.gap", sys.pair.gap, (npairs,), ">= 0"),
@@ -178,6 +179,10 @@ def ignored_numbers(sys: System) -> Iterator[str]:
         # Differences between the tangents: without uneven pairs, one coefficient is computed for
         # both.
         *(("pair.friction", x, _flags(sys.pair_uneven), "uneven friction") for x in uneven),
+        *(
+            ("pair.solref_friction", x, _flags(sys.pair_damped), "a solref of friction")
+            for x in sys.pair.solref_friction.T
+        ),
         ("link.gravcomp", sys.link.gravcomp, _flags(weight), "gravity compensation"),
         ("opt.density", sys.opt.density, _flags(fluid), "a fluid"),
         ("opt.viscosity", sys.opt.viscosity, _flags(fluid), "a fluid"),

@@ -37,6 +37,7 @@ _SAME = {
     "geom_surfacevel": "geom.surface_velocity",
     "pair_friction": "pair.friction",
     "pair_solref": "pair.solref",
+    "pair_solreffriction": "pair.solref_friction",
     "pair_solimp": "pair.solimp",
     "pair_margin": "pair.margin",
     "pair_gap": "pair.gap",

@@ -24,6 +24,7 @@ _EACH = {
     "tendon.limit": "tendon_limited",
     "tendon.margin": "tendon_two_sided",
     "pair.friction": "pair_uneven",
+    "pair.solref_friction": "pair_damped",
 }
 """Paths of numbers, and the flags that say for which elements a step reads them."""
 

@@ -147,6 +147,9 @@ class Pair(Base):
     the two tangents [m], shape (n_pairs, 5)."""
     solref: jax.Array
     """Time constant and damping ratio, MuJoCo's, shape (n_pairs, 2)."""
+    solref_friction: jax.Array
+    """Time constant and damping ratio of friction under the elliptic cone, MuJoCo's
+    `solreffriction`, shape (n_pairs, 2). Zeros mean those of `solref`."""
     solimp: jax.Array
     """Impedance, MuJoCo's, shape (n_pairs, 5)."""
     margin: jax.Array

@@ -155,6 +155,8 @@ class System(Base):
     """Name of each explicit pair."""
     pair_uneven: tuple[bool, ...] = static()
     """True for explicit pairs with anisotropic friction."""
+    pair_damped: tuple[bool, ...] = static()
+    """True for explicit pairs with a `solref` of their own for friction."""
     site_names: tuple[str, ...] = static()
     """Name of each site."""
     site_types: tuple[Any, ...] = static()

@@ -142,11 +142,13 @@ def _pairs(parts: CheckedDescription) -> dict[str, Any]:
         pair=Pair(
             column(pairs, "friction", 5),
             column(pairs, "solref", 2),
+            column(pairs, "solref_friction", 2),
             column(pairs, "solimp", 5),
             column(pairs, "margin", 1)[:, 0],
             column(pairs, "gap", 1)[:, 0],
         ),
         pair_names=tuple(p.name for p in pairs),
+        pair_damped=tuple(bool(np.any(p.solref_friction)) for p in pairs),
         pair_uneven=tuple(
             bool(p.friction[0] != p.friction[1] or p.friction[3] != p.friction[4]) for p in pairs
         ),

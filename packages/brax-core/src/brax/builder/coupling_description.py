@@ -23,6 +23,7 @@ class CouplingDescription(BodyDescription):
         condim: int = 3,
         friction: Sequence[float] = (1.0, 1.0, 0.005, 0.0001, 0.0001),
         solref: Sequence[float] = SOLREF,
+        solref_friction: Sequence[float] = (0.0, 0.0),
         solimp: Sequence[float] = SOLIMP,
         margin: float = 0.0,
         gap: float = 0.0,
@@ -39,6 +40,7 @@ class CouplingDescription(BodyDescription):
             friction: sliding friction along the two tangents, torsional friction, and rolling
                 friction about the two tangents.
             solref: MuJoCo's time constant [s] and damping ratio.
+            solref_friction: the same for friction, under the elliptic cone; zeros for `solref`.
             solimp: MuJoCo's impedance.
             margin: distance at which the contacts begin to act [m].
             gap: distance beyond the margin up to which adhesion acts [m].
@@ -53,6 +55,7 @@ class CouplingDescription(BodyDescription):
             f"pair '{name}'{line}",
             friction=(friction, 5),
             solref=(solref, 2),
+            solref_friction=(solref_friction, 2),
             solimp=(solimp, 5),
         )
         values = dict(geom1=geom1, geom2=geom2, condim=condim, margin=float(margin), gap=float(gap))

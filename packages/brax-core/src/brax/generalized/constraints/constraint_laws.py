@@ -276,6 +276,10 @@ def _power(x: jax.Array, power: jax.Array) -> jax.Array:
     return jnp.exp(power * jnp.log(x + MIN_SQUARED_NORM))
 
 
+_DEFAULT_SOLREF = (0.02, 1.0)
+"""MuJoCo's default time constant [s] and damping ratio."""
+
+
 def reference_parameters(
     solref: tuple[jax.Array, ...], highest: jax.Array, timestep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -283,13 +287,15 @@ def reference_parameters(
 
     Args:
         solref: time constant [s] and damping ratio; if not positive, minus stiffness and minus
-            damping.
+            damping; of unlike signs, the default.
         highest: d_width, the impedance at the width of the transition.
         timestep: physics step [s]; a shorter time constant than two steps counts as two steps.
 
     Source: MuJoCo's documentation, chapter Modeling, section Solver parameters.
     """
-    first, second = solref
+    # MuJoCo cannot use one positive number and one that is not, and takes its default instead.
+    mixed = (solref[0] > 0) != (solref[1] > 0)
+    first, second = (jnp.where(mixed, x, y) for x, y in zip(_DEFAULT_SOLREF, solref, strict=True))
     high = jnp.clip(highest, 1e-4, 0.9999)
     direct = first <= 0
     # Below two steps a spring of this stiffness is unstable under Euler's method: MuJoCo's flag

@@ -22,9 +22,10 @@ from brax.colliders.broad_phase import (
     listed_contacts,
     picked,
 )
-from brax.colliders.interface import Touch
+from brax.colliders.interface import CollisionGroup, Touch
 from brax.colliders.narrow_phase import (
     MIN_FRICTION,
+    ContactSurface,
     LinkFrames,
     find_touches,
     local_shapes,
@@ -32,6 +33,7 @@ from brax.colliders.narrow_phase import (
 )
 from brax.components import Vec3, quat, rows, total, vec3
 from brax.generalized.constraints.constraint_laws import (
+    Along,
     EllipticCone,
     PyramidalCone,
     impedance,
@@ -109,6 +111,8 @@ class ContactSoftness(NamedTuple):
     """k of the reference acceleration."""
     reference_damping: jax.Array
     """b of the reference acceleration."""
+    friction_damping: jax.Array | None
+    """b of the directions of friction; None if it is that of the normal for all contacts."""
     margin: jax.Array
     """Distance below which a contact is active [m]."""
     gap: jax.Array
@@ -146,10 +150,29 @@ def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
             jnp.maximum(surface.sideways, MIN_FRICTION) * slide,
             turning[: width - 3],
             slide, surface.solimp, reference_stiffness, reference_damping,
-            surface.margin, surface.gap, inverse_weight,
+            _friction_damping(sys, group, surface, reference_damping), surface.margin,
+            surface.gap, inverse_weight,
         )  # fmt: skip
         parts.append(mine)
     return parts
+
+
+def _friction_damping(
+    sys: System, group: CollisionGroup, surface: ContactSurface, normal: jax.Array
+) -> jax.Array | None:
+    """Return b of the directions of friction, by pair; None if no pair has a `solreffriction`.
+
+    Only explicit pairs have it, and only the elliptic cone uses it: the pyramid's edges mix both.
+    """
+    if not any(sys.pair_damped) or sys.opt.cone != "elliptic":
+        return None
+    if not group.pairs:
+        return normal
+    first, second = (rows(sys.pair.solref_friction, group.pairs)[:, k] for k in range(2))
+    _, own = reference_parameters((first, second), surface.solimp[1], sys.opt.timestep)
+    # As in MuJoCo, zeros and numbers of unlike signs stand for the normal's.
+    none = (first == 0) & (second == 0) | ((first > 0) != (second > 0))
+    return jnp.where(none, normal, own)
 
 
 def contact_constraints(
@@ -196,14 +219,19 @@ def _constraints(
     law, normal = _law(sys, soft, dist)
     # Friction has no position error: its aref is -b J qvel alone.
     across = (jnp.zeros_like(normal),) * (family.width - 1)
+    damping = soft.friction_damping
     if sliding is not None:
         # Moving surfaces add to J qvel, along the tangents and about the normal.
         slip = sliding.lin + sliding.ang.cross(point)
         added = [slip.dot(axis) for axis in axes[1:]] + [sliding.ang.dot(axes[0])]
-        moved = [-soft.reference_damping * v for v in added[: family.width - 1]]
+        slowing = soft.reference_damping if damping is None else damping
+        moved = [-slowing * v for v in added[: family.width - 1]]
         across = (*moved, *across[len(moved) :])
+    b: jax.Array | Along = soft.reference_damping
+    if damping is not None:
+        b = (soft.reference_damping, *(damping,) * (family.width - 1))
     return FamilyConstraints(
-        law, jacobian(plan, family, dynamics, ends), (normal, *across), soft.reference_damping, ends
+        law, jacobian(plan, family, dynamics, ends), (normal, *across), b, ends
     )
 
 

@@ -153,9 +153,10 @@ def contacts_at(
     )
 
 
-def _less(reference_acc: Any, damping: jax.Array, rates: Any) -> tuple[jax.Array, ...]:
+def _less(reference_acc: Any, damping: Any, rates: Any) -> tuple[jax.Array, ...]:
     """Return the reference accelerations less damping times rates."""
-    return tuple(a - damping * x for a, x in zip(reference_acc, rates, strict=True))
+    each = damping if isinstance(damping, tuple) else (damping,) * len(rates)
+    return tuple(a - b * x for a, b, x in zip(reference_acc, each, rates, strict=True))
 
 
 def _scalar(

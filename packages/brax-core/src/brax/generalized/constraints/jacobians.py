@@ -185,7 +185,8 @@ class FamilyConstraints(NamedTuple):
     reference_acc: Along
     """The part -k d(r) r of the reference acceleration, for each direction, (slots, batch). Where
     points swing, their acceleration at constant rates is subtracted."""
-    reference_damping: jax.Array
-    """b of the reference acceleration, which multiplies J qvel."""
+    reference_damping: jax.Array | Along
+    """b of the reference acceleration, which multiplies J qvel; one for each direction if they
+    differ."""
     ends: AttachmentPoints | None
     """Points and directions on links; None for constraints on coordinates."""

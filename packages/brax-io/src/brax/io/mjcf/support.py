@@ -179,11 +179,6 @@ def _table_notes(model: mujoco.MjModel, collides: Any) -> Iterator[Note]:
             for i in _rows_unlike(model, field, harmless):
                 if kind != "geom" or collides[i]:
                     yield _unsupported(kind, i, what, harmless)
-    # Only the elliptic cone has rows of friction alone (MuJoCo's documentation, contact/pair).
-    if model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC:
-        for p in _rows_unlike(model, "pair_solreffriction", 0):
-            if model.pair_dim[p] > 1:
-                yield _unsupported("pair", p, "solreffriction with the elliptic cone", 0)
     for field, harmless, what in _DOF:
         # These fields have a row for each degree of freedom; a note names the joint.
         for dof in _rows_unlike(model, field, harmless):

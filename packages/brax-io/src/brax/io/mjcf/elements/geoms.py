@@ -69,6 +69,7 @@ def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
             condim=int(model.pair_dim[p]),
             friction=model.pair_friction[p],
             solref=model.pair_solref[p],
+            solref_friction=model.pair_solreffriction[p],
             solimp=model.pair_solimp[p],
             margin=float(model.pair_margin[p]),
             gap=float(model.pair_gap[p]),
