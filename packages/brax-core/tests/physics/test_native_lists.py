@@ -179,22 +179,37 @@ def test_substitution_solves_what_is_eliminated(above, copies, batch):
                     np.testing.assert_allclose(left[0][:, c, k], rest, rtol=1e-4, atol=1e-4)
 
 
+def mirrored(directions):
+    """Return the places of an entry and its mirror in the rows of a lower triangle."""
+    places = np.zeros((directions, directions), int)
+    rows, columns = np.tril_indices(directions)
+    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+    return places
+
+
+@pytest.mark.parametrize("directions", [1, 3])
 @pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
-def test_outer_products_are_added_where_they_are_needed(copies, batch):
+def test_outer_products_are_added_where_they_are_needed(copies, batch, directions):
     matrix, x = matrices(12, copies, batch, np.float32)
     needed = np.random.default_rng(1).random((3, batch)) < 0.6
-    weight = np.random.default_rng(2).normal(size=(3, 1, copies, 6, batch)).astype(np.float32)
-    weight *= needed[:, None, None, None]
+    places, constraints = mirrored(directions), 6 // directions
+    size = (3, places.max() + 1, constraints * copies, batch)
+    weights = np.random.default_rng(2).normal(size=size).astype(np.float32)
+    # A lane that does not need a chunk has weights of zero there.
+    weights *= needed[:, None, None]
 
-    def sums(flags, matrix, x, y):
-        total = outer_sums(flags > 0, matrix, x, y)
+    def sums(flags, matrix, x, weights):
+        total = outer_sums(flags > 0, matrix, x, weights)
         return jnp.where(jnp.tri(12, dtype=bool)[:, :, None, None], total, 0.0), flagged(
             flags > 0, 4
         )[1]
 
-    wanted = matrix + np.einsum("npctb,nqctb->pqcb", x * weight, x)
+    # By direction, then by constraint; D by constraint, then by copy.
+    j = x.reshape(3, 12, copies, directions, constraints, batch)
+    d = weights.reshape(3, -1, constraints, copies, batch)[:, places]
+    wanted = matrix + np.einsum("npcasb,naescb,nqcesb->pqcb", j, d, j)
     wanted = np.where(np.tri(12, dtype=bool)[:, :, None, None], wanted, 0.0)
-    args = [needed.astype(np.float32), matrix, x * weight, x]
+    args = [needed.astype(np.float32), matrix, x, weights]
     for run in (translated, by_xla):
         found, _ = run(sums, args)
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
@@ -203,9 +218,10 @@ def test_outer_products_are_added_where_they_are_needed(copies, batch):
 def test_they_have_derivatives():
     """Forwards and in reverse, against each other: both go through XLA's form."""
     matrix, x = (jnp.asarray(a) for a in matrices(6, 1, 2, np.float32))
+    one = jnp.ones((3, 1, x.shape[3], 2))
 
     def energy(x):
-        total = outer_sums(jnp.ones((3, 2), bool), matrix, x, x)
+        total = outer_sums(jnp.ones((3, 2), bool), matrix, x, one)
         rows, inverse, _ = eliminated(total, 0)
         return jnp.sum(jnp.log(inverse)) + jnp.sum(rows**2)
 
@@ -227,7 +243,9 @@ def test_they_have_derivatives():
     ]
 
     def volume(x):
-        return jnp.sum(jnp.log(eliminated(outer_sums(jnp.ones((3, 2), bool), matrix, x, x), 0)[1]))
+        return jnp.sum(
+            jnp.log(eliminated(outer_sums(jnp.ones((3, 2), bool), matrix, x, one), 0)[1])
+        )
 
     found = jax.jvp(volume, (x,), (x,))[1]
     assert float(found) == pytest.approx((ends[0] - ends[1]) / (2 * small), rel=1e-3)

@@ -46,10 +46,13 @@ from brax.generalized.linalg import (
 from brax.generalized.linalg.frontal import Front
 from brax.generalized.linalg.unrolled import add
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.kernels.skip import empty, fold_needed, map_needed, where_needed
+from brax.kernels.skip import empty, fold_needed, map_needed, unread, where_needed
 from brax.tree import sum_rows
 
 Law = IndependentLaw | PyramidalCone | EllipticCone
+
+Stiffness = tuple[jax.Array, tuple[Matrix | jax.Array, ...]]
+"""D of the rows at single degrees of freedom, and of each family; see `FamilyRows.response`."""
 
 MAX_UNROLLED_SUM_ROWS = 64
 """Most rows of a sum over degrees of freedom or constraints that is unrolled."""
@@ -87,19 +90,39 @@ class FamilyRows(NamedTuple):
         """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""
         return next((j.needed for j in self.jacobian if isinstance(j, ListedJacobian)), None)
 
-    def response(self, residual: Along) -> tuple[Along, Matrix]:
-        """Return forces and D along the directions."""
+    def response(self, residual: Along) -> tuple[Along, Matrix | jax.Array]:
+        """Return forces and D along the directions.
+
+        D of listed contacts is an array, the weights of `outer_sums`. Nobody may read what belongs
+        to chunks that are not needed.
+        """
         if self.needed is None:
             return self.law.response(residual)
 
-        def of_chunk(given: tuple[Law, Along]) -> tuple[Along, Matrix]:
+        def of_chunk(given: tuple[Law, Along]) -> tuple[Along, jax.Array]:
             law, mine = given
-            return law.response(mine)
+            force, matrix = law.response(mine)
+            entries = [x for row in matrix for x in row]
+            zero = jnp.zeros_like(force[0])
+            return force, jnp.stack([zero if x is None else x for x in entries])
 
         chunks = self._chunks(residual)
-        none = empty(of_chunk, jax.tree.map(lambda x: x[0], chunks))
-        found = map_needed(self.needed, of_chunk, chunks, none)
-        return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found)
+        none = unread(empty(of_chunk, jax.tree.map(lambda x: x[0], chunks)))
+        force, weights = map_needed(self.needed, of_chunk, chunks, none)
+        return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), force), weights
+
+    def forces(self, residual: Along) -> Along:
+        """Return forces along the directions, zero where no listed contact is."""
+        force, _ = self.response(residual)
+        if self.needed is None:
+            return force
+        chunks = len(self.needed)
+        return tuple(
+            jnp.where(self.needed[:, None], x.reshape(chunks, -1, x.shape[-1]), 0.0).reshape(
+                x.shape
+            )
+            for x in force
+        )
 
     def along(self, residual: Along, change: Along, size: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return power and curvature of the energy at `residual + size * change`, (1, batch)."""
@@ -263,7 +286,7 @@ class Solver:
 
     def respond(
         self, c: Constraints, residual: ConstraintVector
-    ) -> tuple[ConstraintVector, tuple[jax.Array, tuple[Matrix, ...]]]:
+    ) -> tuple[ConstraintVector, Stiffness]:
         """Return the constraint forces and D, their negative derivative, at a residual."""
         force, stiff = c.rows.response(residual.rows)
         found = [f.response(mine) for f, mine in zip(c.families, residual.families, strict=True)]
@@ -272,9 +295,7 @@ class Solver:
             tuple(m for _, m in found),
         )
 
-    def hessian(
-        self, problem: ConstraintProblem, stiffness: tuple[jax.Array, tuple[Matrix, ...]]
-    ) -> list[Front]:
+    def hessian(self, problem: ConstraintProblem, stiffness: Stiffness) -> list[Front]:
         """Return the constraint Hessian M + JᵀDJ."""
         c, (single, matrices) = problem.constraints, stiffness
         # A row at one degree of freedom adds its D to the diagonal only: J is 1 or -1 there.
@@ -282,9 +303,8 @@ class Solver:
         loaded: list[Any] = frontal.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
             for i, slots, jacobian in _present(family, joined.jacobian):
-                mine = tuple(
-                    tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
-                )
+                # D of listed contacts is in the Jacobian's chunks already.
+                mine = matrix if isinstance(matrix, jax.Array) else _of_block(slots, matrix)
                 assembly = _constraint_hessian(slots)
                 # The unrolled assembly adds term by term to the rows of a front; the others make a
                 # whole matrix.
@@ -320,27 +340,27 @@ class Solver:
         # No second start is tried beside the warm start. Where nothing is constrained the first
         # step ends at the solution, and a factorization is better spent on a step than on a start.
         if self.steps == 1:
-            return self._newton_step(problem, carry, self._gradient_at(problem, carry))[0]
+            return self._newton_step(problem, carry, *self._gradient_at(problem, carry))[0]
         # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
 
         def step(_: int, carry: Any) -> Any:
-            gradient = self._gradient_at(problem, carry)
+            gradient, stiffness = self._gradient_at(problem, carry)
             # Converged environments skip the factorization, where a whole register of environments
             # has converged.
             return where_needed(
                 self._unconverged(problem, weight, carry, gradient),
-                lambda carry: self._newton_step(problem, carry, gradient),
+                lambda carry: self._newton_step(problem, carry, gradient, stiffness),
                 carry,
             )
 
         return jax.lax.fori_loop(0, self.steps, step, carry)[0]
 
-    def _gradient_at(self, problem: ConstraintProblem, carry: Any) -> jax.Array:
-        """Return the gradient of the cost at a carried point, (nv, batch)."""
+    def _gradient_at(self, problem: ConstraintProblem, carry: Any) -> tuple[jax.Array, Any]:
+        """Return the gradient of the cost at a carried point, (nv, batch), and D of all laws."""
         a, residual, inertial = carry
-        force, _ = fusion_barrier(self.respond(problem.constraints, residual))
-        return inertial - self.apply_transpose(problem.constraints, force, a)
+        force, stiffness = fusion_barrier(self.respond(problem.constraints, residual))
+        return inertial - self.apply_transpose(problem.constraints, force, a), stiffness
 
     def _unconverged(
         self, problem: ConstraintProblem, weight: jax.Array, carry: Any, gradient: jax.Array
@@ -357,11 +377,15 @@ class Solver:
         # Written so that NaN is not converged: a step then carries it into the accelerations.
         return ~(sum_all(weight * gradient * gradient) <= near**2 * sum_all(weight * scale))
 
-    def _newton_step(self, problem: ConstraintProblem, carry: Any, gradient: jax.Array) -> Any:
-        """Return the carried values after one Newton step with a line search."""
+    def _newton_step(
+        self, problem: ConstraintProblem, carry: Any, gradient: jax.Array, stiffness: Any
+    ) -> Any:
+        """Return the carried values after one Newton step with a line search.
+
+        Gradient and D are those at the carried point.
+        """
         a, residual, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
-        _, stiffness = fusion_barrier(self.respond(c, residual))
         pivots = frontal.factor(blocks, self.hessian(problem, stiffness))
         # The Newton direction -H⁻¹ g, with H = M + JᵀDJ.
         direction = -frontal.solve(blocks, pivots, gradient)
@@ -475,6 +499,11 @@ def _moved(slots: BlockConstraints, jacobian: Any, path: jax.Array) -> Sequence[
     if kind is constraint_hessian_dense:
         return constraint_hessian_dense.apply_jacobian(slots, jacobian, path)
     return [kind.apply_jacobian(slots, j, path) for j in jacobian]
+
+
+def _of_block(slots: BlockConstraints, matrix: Matrix) -> Matrix:
+    """Return a block's part of D, its entries (slots, copies, batch)."""
+    return tuple(tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix)
 
 
 def _constraint_hessian(slots: BlockConstraints) -> ModuleType:

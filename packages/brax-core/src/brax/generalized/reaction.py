@@ -57,9 +57,11 @@ def _family_wrenches(
         return []
     solver, constraints = forces.solver_and_constraints
     # The solver returns accelerations only. The laws give the forces that belong to them.
-    responses = solver.respond(constraints, solver.residual(constraints, forces.acceleration))[
-        0
-    ].families
+    residual = solver.residual(constraints, forces.acceleration)
+    responses = [
+        family.forces(mine)
+        for family, mine in zip(constraints.families, residual.families, strict=True)
+    ]
     assert forces.contacts is not None
     found = families_at(problem.sys, problem.links, problem.plan, problem.soft, forces.smooth,
                         forces.contacts, motion.q)  # fmt: skip

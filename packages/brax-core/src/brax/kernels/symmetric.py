@@ -5,6 +5,8 @@ generator calls loops of its own for these functions, which pass over entries th
 lanes: so the sparsity that a tree of links leaves is used, whichever contacts there are.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -15,26 +17,52 @@ FORWARD, BACKWARD = "substituted_forward", "substituted_backward"
 """The names of the functions, by which the code generator recognizes them."""
 
 
-def outer_sums(needed: jax.Array, start: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return `start` plus the sum of `x yᵀ` over all terms of the chunks that are needed.
+def outer_sums(
+    needed: jax.Array, start: jax.Array, rows: jax.Array, weights: jax.Array
+) -> jax.Array:
+    """Return `start` plus JᵀDJ of all constraints of the chunks that are needed.
 
     Args:
         needed: truth values, (chunks, batch).
-        start: matrices (rows, rows, copies, batch).
-        x: vectors (chunks, rows, copies, terms, batch), such that the sum is symmetric.
-        y: vectors of the same shape.
+        start: matrices (n, n, copies, batch).
+        rows: the Jacobian J, (chunks, n, copies, directions * constraints, batch), by direction,
+            then by constraint.
+        weights: the symmetric matrix D over the directions of each constraint: the rows of its
+            lower triangle one after another, (chunks, entries, constraints * copies, batch).
 
     Returns:
         Matrices shaped as `start`, of which only the lower triangle counts.
     """
 
-    def outer_sums(needed: jax.Array, start: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    def outer_sums(
+        needed: jax.Array, start: jax.Array, rows: jax.Array, weights: jax.Array
+    ) -> jax.Array:
+        n, copies, _, batch = rows.shape[1:]
+        directions = triangle_size(weights.shape[1])
+
         def more(sum_: jax.Array, chunk: tuple[jax.Array, jax.Array]) -> jax.Array:
-            return sum_ + jnp.einsum("pctb,qctb->pqcb", *chunk)
+            j = chunk[0].reshape(n, copies, directions, -1, batch)
+            d = jnp.swapaxes(chunk[1].reshape(weights.shape[1], -1, copies, batch), 1, 2)
+            weighted = [
+                sum(d[triangle_entry(a, b)] * j[:, :, b] for b in range(directions))
+                for a in range(directions)
+            ]
+            return sum_ + jnp.einsum("pcasb,qcasb->pqcb", jnp.stack(weighted, axis=2), j)
 
-        return fold_needed(needed, more, start, (x, y))
+        return fold_needed(needed, more, start, (rows, weights))
 
-    return jax.jit(outer_sums)(needed, start, x, y)
+    return jax.jit(outer_sums)(needed, start, rows, weights)
+
+
+def triangle_size(entries: int) -> int:
+    """Return the number of rows of a lower triangle with so many entries."""
+    return (math.isqrt(8 * entries + 1) - 1) // 2
+
+
+def triangle_entry(i: int, j: int) -> int:
+    """Return the place of an entry of a symmetric matrix in the rows of its lower triangle."""
+    low, high = sorted((i, j))
+    return high * (high + 1) // 2 + low
 
 
 def eliminated(matrix: jax.Array, above: int) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -18,6 +18,9 @@ from brax.generalized.linalg.constraint_hessian_sparse import reached
 from brax.generalized.linalg.frontal import on_paths
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 
+PLACES = 31
+"""Bits of a whole number of 32 bits that say which places of a path move a link."""
+
 
 class AttachmentPoints(NamedTuple):
     """Points and directions of constraints on their two links, world axes, (slots, batch)."""
@@ -61,7 +64,9 @@ def jacobian(
             continue
         mine: AttachmentPoints = jax.tree.map(lambda x, slots=slots: of_block(slots, x)[None], ends)
         ang, lin = subspace[i]
-        out.append((*_linear(slots, mine, origin[i], ang, lin), *_angular(slots, mine, ang)))
+        sign = _sign(slots, mine)
+        linear = _linear(slots, mine, sign, origin[i], ang, lin)
+        out.append((*linear, *_angular(mine, sign, ang)))
     return tuple(out)
 
 
@@ -72,7 +77,12 @@ def of_block(slots: BlockConstraints, x: jax.Array) -> jax.Array:
 
 
 def _linear(
-    slots: BlockConstraints, ends: AttachmentPoints, origin: Vec3, ang: Vec3, lin: Vec3
+    slots: BlockConstraints,
+    ends: AttachmentPoints,
+    sign: jax.Array | np.ndarray,
+    origin: Vec3,
+    ang: Vec3,
+    lin: Vec3,
 ) -> list[jax.Array]:
     """Return the linear directions of J."""
 
@@ -84,32 +94,58 @@ def _linear(
 
     # At one point of both links, J is the same product for both and only the sign differs.
     if ends.second is None:
-        return [_signed(slots, ends, x) for x in moved(ends.first)]
+        return [_signed(sign, x) for x in moved(ends.first)]
     first, second = slots.sides
     pairs = zip(moved(ends.first), moved(ends.second), strict=True)
     return [second * b - first * a for a, b in pairs]
 
 
-def _angular(slots: BlockConstraints, ends: AttachmentPoints, ang: Vec3) -> list[jax.Array]:
+def _angular(ends: AttachmentPoints, sign: jax.Array | np.ndarray, ang: Vec3) -> list[jax.Array]:
     """Return the angular directions of J."""
-    return [_signed(slots, ends, ang.dot(axis)) for axis in ends.angular]
+    return [_signed(sign, ang.dot(axis)) for axis in ends.angular]
 
 
-def _signed(slots: BlockConstraints, ends: AttachmentPoints, x: jax.Array) -> jax.Array:
+def _signed(sign: jax.Array | np.ndarray, x: jax.Array) -> jax.Array:
+    """Return products with signs; signs that are known to be 1 need none."""
+    known = isinstance(sign, np.ndarray)
+    return x if known and (sign == 1).all() else x * sign
+
+
+def _sign(slots: BlockConstraints, ends: AttachmentPoints) -> jax.Array | np.ndarray:
+    """Return the sign of each place in the relative motion of a point that both links carry.
+
+    Shapes are (path, slots, copies, 1 or batch); `BlockConstraints.sign` says what it means.
+    """
     # Listed contacts: the sign follows from the links that are in contact now.
-    """Return products with the sign of each place in the relative motion of the second link."""
-    if slots.link_paths is not None and ends.links is not None:
-        first, second = (_moves(slots.link_paths, link[0]) for link in ends.links)
-        return jnp.where(slots.sides[0], x * (second - first), 0.0)
-    return x * slots.sign if (slots.sign != 1).any() else x
+    if slots.link_paths is None or ends.links is None:
+        return slots.sign
+    first, second = (_moved_by(slots.link_paths, link[0]) for link in ends.links)
+    path = len(slots.sides[0])
+    signs = [_bit(second, p) - _bit(first, p) for p in range(path)]
+    sign = jnp.stack(signs).astype(ends.first.x.dtype)
+    return jnp.where(slots.sides[0], sign, 0.0)
 
 
-def _moves(table: np.ndarray, link: jax.Array) -> jax.Array:
-    """Return 1 where a place moves a link and 0 elsewhere, (path, slots, copies, batch)."""
-    entries = jnp.asarray(table.astype(np.int8))
-    # Row 0 of the table is the world, -1, which nothing moves.
-    each = [entries[:, :, k][link[:, k] + 1] for k in range(link.shape[1])]
-    return jnp.moveaxis(jnp.stack(each, axis=1), -1, 0)
+def _moved_by(table: np.ndarray, link: jax.Array) -> list[jax.Array]:
+    """Return the places that move a link as bits of whole numbers, each (slots, copies, batch).
+
+    One number has the bits of `PLACES` places, so that it is read at once for all of them.
+    """
+    words = []
+    for start in range(0, table.shape[1], PLACES):
+        places = table[:, start : start + PLACES]
+        weight = 1 << np.arange(places.shape[1])
+        word = jnp.asarray(np.einsum("lpc,p->lc", places, weight).astype(np.int32))
+        # Row 0 of the table is the world, -1, which nothing moves.
+        each = [word[:, k][link[:, k] + 1] for k in range(link.shape[1])]
+        words.append(jnp.stack(each, axis=1))
+    return words
+
+
+def _bit(words: list[jax.Array], place: int) -> jax.Array:
+    """Return 1 where a place moves a link and 0 elsewhere, (slots, copies, batch)."""
+    word, at = divmod(place, PLACES)
+    return (words[word] >> at) & 1
 
 
 def _on_paths(plan: ConstraintLayout, family: ConstraintFamily, tree: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.generalized.constraints.constraint_laws import Along, Matrix, mul
+from brax.generalized.constraints.constraint_laws import Along
 from brax.generalized.constraints.constraint_layout import BlockConstraints
 from brax.generalized.constraints.jacobians import ListedJacobian
 from brax.kernels.skip import fold_needed, map_needed, unread
@@ -20,12 +20,15 @@ from brax.kernels.symmetric import outer_sums
 
 
 def apply_jacobian(slots: BlockConstraints, jacobian: ListedJacobian, path: jax.Array) -> Along:
-    """Return J times the rates along the path: for each direction, (slots, copies, batch)."""
+    """Return J times the rates along the path: for each direction, (slots, copies, batch).
+
+    Nobody may read the rows of chunks that are not needed.
+    """
 
     def of_chunk(rows: jax.Array) -> jax.Array:
         return jnp.einsum("pctb,pcb->tcb", rows, path)
 
-    still = jnp.zeros_like(jnp.swapaxes(jacobian.rows[0, 0], 0, 1))
+    still = unread(jnp.zeros_like(jnp.swapaxes(jacobian.rows[0, 0], 0, 1)))
     found = map_needed(jacobian.needed, of_chunk, jacobian.rows, still)
     # (chunks, directions * slots of a chunk, ...) become the slots of each direction.
     chunks = found.reshape(len(found), -1, slots.each // len(found), *found.shape[2:])
@@ -48,30 +51,17 @@ def apply_transpose(slots: BlockConstraints, jacobian: ListedJacobian, force: Al
 def hessian(
     slots: BlockConstraints,
     jacobian: ListedJacobian,
-    matrix: Matrix,
+    weights: jax.Array,
     front: jax.Array | None = None,
 ) -> jax.Array:
     """Return a front plus JᵀDJ over the path; of the sum only the lower triangle counts.
 
-    The entries of D are shaped (slots, copies, batch), the front (path, path, copies, batch); None
-    is zero.
+    D is as `outer_sums` takes it, the front (path, path, copies, batch); None is zero.
     """
     if front is None:
         first = jacobian.rows[0, :, :, 0]
         front = jnp.zeros((len(first), *first.shape), first.dtype)
-
-    def pushed(chunk: tuple[jax.Array, Matrix]) -> jax.Array:
-        rows, stiff = chunk
-        each = jnp.split(rows, len(stiff), axis=2)
-        # (slots, copies, batch) to the axes of the rows.
-        wide = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), stiff)
-        return jnp.concatenate(mul(wide, each), axis=2)
-
-    nothing = unread(jnp.zeros_like(jacobian.rows[0]))
-    left = map_needed(
-        jacobian.needed, pushed, (jacobian.rows, _in_chunks(jacobian, matrix)), nothing
-    )
-    return outer_sums(jacobian.needed, front, left, jacobian.rows)
+    return outer_sums(jacobian.needed, front, jacobian.rows, weights)
 
 
 def _in_chunks(jacobian: ListedJacobian, tree: Any) -> Any:

@@ -10,8 +10,10 @@ loops, and batch-invariant values are computed once for the whole batch. An inst
 is available already is not emitted again (common subexpression elimination).
 """
 
+import re
 import struct
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -138,6 +140,8 @@ class Emitter:
         """Names of the module's constant arrays, by their text."""
         self.loops: Any = None
         """The `loops.Loops` of a kernel with large arrays in memory; None if all is unrolled."""
+        self._once: list[bool] = []
+        """For each loop of the kernel around the next instruction, whether it is a branch."""
         self._factors: dict[str, tuple[Value, Value]] = {}
         self._count = 0
 
@@ -272,9 +276,10 @@ class Emitter:
         """The number of loops around the next instruction with a side effect."""
         return len(self.blocks) - 1
 
-    def enter_loop(self) -> None:
-        """Begin the body of a loop."""
+    def enter_loop(self, once: bool = False) -> None:
+        """Begin the body of a loop, which is a branch if it runs at most once."""
         self._close_loops()
+        self._once.append(once)
         self.blocks.append([])
         self.available.append({})
         self.joined_buffers.append({})
@@ -285,8 +290,23 @@ class Emitter:
         # Values of the body do not dominate what follows, so they are no longer available.
         self.available.pop()
         self.joined_buffers.pop()
+        self._once.pop()
         body = self.blocks.pop()
         self.blocks[-1] += body
+
+    def runs_once(self, depth: int) -> bool:
+        """Return whether what is emitted now runs at most once for each time at a depth."""
+        return depth > 0 and all(self._once[depth - 1 :])
+
+    def forget(self, buffers: AbstractSet[str]) -> None:
+        """Forget what was read from buffers, by their names, since they have been overwritten."""
+        if not buffers:
+            return
+        name = re.compile("(?:" + "|".join(map(re.escape, sorted(buffers))) + r")\b")
+        tables: list[dict[str, Any]] = [*self.available, *self.joined_buffers]
+        for table in tables:
+            for key in [key for key in table if name.search(key)]:
+                del table[key]
 
     def new_value(self, wide: bool, depth: int) -> str:
         """Return the name of a value that the caller defines, such as a loop counter."""

@@ -7,6 +7,7 @@ The rules in this module call it again for the functions of their operation.
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -39,7 +40,11 @@ from brax.kernels.symmetric import BACKWARD, ELIMINATED, FORWARD, OUTER_SUMS
 
 
 def lower_jaxpr(
-    emitter: Emitter, jaxpr: Any, consts: Sequence[Any], operands: Sequence[ElementArray]
+    emitter: Emitter,
+    jaxpr: Any,
+    consts: Sequence[Any],
+    operands: Sequence[ElementArray],
+    owned: AbstractSet[str] = frozenset(),
 ) -> list[ElementArray]:
     """Emit the instructions of a jaxpr, equation by equation, and return its results.
 
@@ -48,6 +53,8 @@ def lower_jaxpr(
         jaxpr: the open jaxpr.
         consts: the values of its constants.
         operands: its operands.
+        owned: names of buffers that nobody else reads, which may be overwritten after their last
+            use: the carry of a loop whose body this is.
 
     Raises:
         Unsupported: if an operation has no lowering rule.
@@ -66,13 +73,15 @@ def lower_jaxpr(
 
     write(jaxpr.constvars, [constant_array(c) for c in consts])
     write(jaxpr.invars, operands)
-    for eqn in jaxpr.eqns:
+    for number, eqn in enumerate(jaxpr.eqns):
         # Prints and callbacks would have to happen once for each environment, in order.
         if eqn.effects:
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
         emitter.check_size()
+        given = [read(v) for v in eqn.invars]
+        free = functools.partial(_last_read, jaxpr, number, environment, owned)
         try:
-            write(eqn.outvars, _results(emitter, eqn, [read(v) for v in eqn.invars]))
+            write(eqn.outvars, _results(emitter, eqn, given, free))
         except Unsupported as reason:
             # The innermost equation that has a source line names the culprit.
             reason.where = reason.where or jax_internals.source(eqn)
@@ -80,14 +89,39 @@ def lower_jaxpr(
     return [read(v) for v in jaxpr.outvars]
 
 
-def _results(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
-    """Return the results of one equation, by its lowering rule."""
+def _last_read(
+    jaxpr: Any, number: int, environment: dict[Any, ElementArray], owned: AbstractSet[str]
+) -> set[str]:
+    """Return the names of the buffers that an equation is the last to read."""
+    here, *later = jaxpr.eqns[number:]
+    read = [*jaxpr.outvars, *(v for eqn in later for v in eqn.invars)]
+    names = {v for v in read if not isinstance(v, Literal)}
+    alive = [environment[v] for v in names if v in environment]
+    # Who calls this jaxpr may read its operands later.
+    given = _names_in([environment[v] for v in (*jaxpr.constvars, *jaxpr.invars)]) - owned
+    mine = [environment[v] for v in here.invars if not isinstance(v, Literal)]
+    return _names_in(mine) - given - _names_in(alive)
+
+
+def _names_in(arrays: Sequence[ElementArray]) -> set[str]:
+    """Return the names of the buffers that arrays have elements of."""
+    values = (x for array in arrays for x in array.reshape(-1))
+    return {x.buffer.name for x in values if isinstance(x, BufferElement)}
+
+
+def _results(
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: Callable[[], set[str]]
+) -> list[ElementArray]:
+    """Return the results of one equation, by its lowering rule.
+
+    `free` returns the names of the buffers that nobody reads afterwards.
+    """
     name = eqn.primitive.name
     if name in jax_internals.CALLS:
         # A call is inlined; the names of called functions mark work that has rules of its own.
         of_call = eqn.params.get("name")
         if of_call == WHERE_NEEDED and _keeps_shapes(eqn):
-            return _where_needed(emitter, eqn, operands)
+            return _where_needed(emitter, eqn, operands, free() if emitter.loops else set())
         if of_call == UNREAD:
             return [_Unread(x) for x in operands]
         # A derivative has the function's name but other operands, and nobody may need some result:
@@ -95,7 +129,7 @@ def _results(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[E
         rule, operand_counts, counts = _FUNCTIONS.get(of_call, (None, (), ()))
         whole = len(operands) in operand_counts and len(eqn.outvars) in counts
         if rule and emitter.loops and whole and _is_batched(eqn):
-            return rule(emitter, eqn, *operands)
+            return rule(emitter, eqn, free(), *operands)
         return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
     if name in _CONTROL_FLOW_RULES:
         jax_internals.check(eqn)
@@ -144,22 +178,53 @@ class _Carry:
     """
 
     def __init__(
-        self, emitter: Emitter, avals: Sequence[Any], start: Sequence[ElementArray]
+        self,
+        emitter: Emitter,
+        avals: Sequence[Any],
+        start: Sequence[ElementArray],
+        free: AbstractSet[str] = frozenset(),
     ) -> None:
-        """Allocate the memory at the current depth, and store the start of the loop."""
+        """Allocate the memory at the current depth, and store the start of the loop.
+
+        Args:
+            emitter: receives the instructions.
+            avals: the shapes and types of the carry.
+            start: the start of the loop.
+            free: names of buffers that may be overwritten. What starts in one of them stays there.
+        """
         self._emitter = emitter
         self._kinds = [
             (code_of(a.dtype), emitter.lanes > 1 and BATCH_MARK in a.shape) for a in avals
         ]
         self._shapes = [x.shape for x in start]
+        taken: set[str] = set()
         self._memory = [
-            emitter.buffer(*kind, emitter.current_depth, x.size)
-            if emitter.loops and emitter.loops.worth_looping(x)
-            else [emitter.stack_slot(*kind) for _ in range(x.size)]
+            self._reused(kind, x, free, taken) or self._allocated(kind, x)
             for kind, x in zip(self._kinds, start, strict=True)
         ]
-        self._names = {m.name for m in self._memory if isinstance(m, Buffer)}
+        self.names = {m.name for m in self._memory if isinstance(m, Buffer)}
+        """The names of its buffers."""
         self.put(start)
+
+    def _allocated(self, kind: tuple[str, bool], x: ElementArray) -> Buffer | list[str]:
+        """Return new memory for an array."""
+        if self._emitter.loops and self._emitter.loops.worth_looping(x):
+            return self._emitter.buffer(*kind, self._emitter.current_depth, x.size)
+        return [self._emitter.stack_slot(*kind) for _ in range(x.size)]
+
+    def _reused(
+        self, kind: tuple[str, bool], x: ElementArray, free: AbstractSet[str], taken: set[str]
+    ) -> Buffer | None:
+        """Return the buffer that holds an array already, if it may be overwritten."""
+        if not free or not self._emitter.loops or not self._emitter.loops.worth_looping(x):
+            return None
+        buffer = self._emitter.loops.whole_buffer(x)
+        if buffer is None or buffer.name not in free - taken:
+            return None
+        if (buffer.code, buffer.wide) != kind:
+            return None
+        taken.add(buffer.name)
+        return buffer
 
     def put(self, arrays: Sequence[ElementArray]) -> None:
         """Store values, all of which are computed before the first one is stored."""
@@ -192,9 +257,7 @@ class _Carry:
         """
         if not isinstance(memory, Buffer):
             return _loaded(self._emitter, x)
-        mine = (
-            isinstance(v, BufferElement) and v.buffer.name in self._names for v in x.reshape(-1)
-        )
+        mine = (isinstance(v, BufferElement) and v.buffer.name in self.names for v in x.reshape(-1))
         if self._is_stored(memory, x) or not any(mine):
             return x
         copied = self._emitter.buffer(*kind, self._emitter.current_depth, x.size)
@@ -234,7 +297,7 @@ def _scan(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[Elem
     now, count = carry.get(), emitter.load(counter, "i4", False)
     at = emitter.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
     mine = [_row(emitter, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
-    out = lower_jaxpr(emitter, *body, [*fixed, *now, *mine])
+    out = lower_jaxpr(emitter, *body, [*fixed, *now, *mine], carry.names)
     # What each iteration contributes to the results is stored before the carry changes.
     stacked = [
         _stacked(emitter, x, code_of(v.aval.dtype), length, at)
@@ -393,8 +456,16 @@ def _keeps_shapes(eqn: Any) -> bool:
     )
 
 
-def _where_needed(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
-    """Lower `brax.kernels.skip.where_needed` to a branch around work that no lane needs."""
+def _where_needed(
+    emitter: Emitter,
+    eqn: Any,
+    operands: list[ElementArray],
+    free: AbstractSet[str],
+) -> list[ElementArray]:
+    """Lower `brax.kernels.skip.where_needed` to a branch around work that no lane needs.
+
+    Old values in a buffer that is `free` are overwritten in place.
+    """
     n, inner = len(eqn.outvars), jax_internals.called(eqn)
     # Operands: constants of the function, the truth value, and the old values.
     (needed,) = _loaded(emitter, operands[-n - 1]).reshape(-1)
@@ -402,12 +473,13 @@ def _where_needed(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> l
         return lower_jaxpr(emitter, *inner, operands)
     # The branch is a loop of at most one iteration. Its carry starts with the old values, which
     # remain if the body is skipped.
-    carry = _Carry(emitter, [v.aval for v in eqn.outvars], operands[-n:])
-    branch = _Loop(emitter)
+    carry = _Carry(emitter, [v.aval for v in eqn.outvars], operands[-n:], free)
+    branch = _Loop(emitter, once=True)
     now = carry.get()
     branch.check(emitter.any_lane(needed))
     carry.put(lower_jaxpr(emitter, *inner, [*operands[:-n], *now]))
     branch.end("false")
+    emitter.forget(free & carry.names)
     return carry.get()
 
 
@@ -429,7 +501,7 @@ def _rows_needed(
     emitter.store(np.int32(0), "i4", False, counter)
     loop = _Loop(emitter)
     running = needed(emitter.load(counter, "i4", False))
-    branch = _Loop(emitter)
+    branch = _Loop(emitter, once=True)
     branch.check(emitter.any_lane(running))
     # Loaded again within the branch, so that rows are read there and not before it.
     yield emitter.load(counter, "i4", False), running
@@ -450,7 +522,9 @@ def _is_batched(eqn: Any) -> bool:
     return all(v.aval.shape[-1:] == (BATCH_MARK,) for v in eqn.invars)
 
 
-def _flagged(emitter: Emitter, eqn: Any, flags: ElementArray) -> list[ElementArray]:
+def _flagged(
+    emitter: Emitter, eqn: Any, free: AbstractSet[str], flags: ElementArray
+) -> list[ElementArray]:
     """Lower `brax.kernels.compaction.flagged`: a loop over the rows that writes the list."""
     depth, most, wide = emitter.current_depth, eqn.outvars[0].aval.shape[0], emitter.lanes > 1
     given = emitter.buffer("b1", wide, depth, flags.size)
@@ -478,15 +552,19 @@ def _flagged(emitter: Emitter, eqn: Any, flags: ElementArray) -> list[ElementArr
 
 
 def _outer_sums(
-    emitter: Emitter, eqn: Any, needed: ElementArray, *arrays: ElementArray
+    emitter: Emitter,
+    eqn: Any,
+    free: AbstractSet[str],
+    needed: ElementArray,
+    *arrays: ElementArray,
 ) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.outer_sums`: a loop over the chunks that some lane needs."""
-    code = code_of(eqn.outvars[0].aval.dtype)
-    total = symmetric.copied(emitter, arrays[0], code)
-    x, y = (symmetric.in_memory(emitter, a, code) for a in arrays[1:])
+    code, (start, rows, weights) = code_of(eqn.outvars[0].aval.dtype), arrays
+    total = symmetric.changeable(emitter, start, code, free)
+    x, y = (symmetric.in_memory(emitter, a, code) for a in (rows, weights))
     running = functools.partial(_truth, emitter, needed)
     with _rows_needed(emitter, needed.shape[0], running) as (at, _):
-        symmetric.add_outer(emitter, total, x, y, at, arrays[1].shape[1:4])
+        symmetric.add_outer(emitter, total, x, y, at, rows.shape[1:4], weights.shape[1])
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 
 
@@ -515,12 +593,12 @@ def _filled(values: Sequence[Value], shape: tuple[int, ...]) -> ElementArray:
 class _Loop:
     """A loop of the kernel while its body is emitted."""
 
-    def __init__(self, emitter: Emitter) -> None:
-        """Begin the body."""
+    def __init__(self, emitter: Emitter, once: bool = False) -> None:
+        """Begin the body; one that runs at most once is a branch."""
         self._emitter, self._label = emitter, emitter.fresh_name("loop")[1:]
         # The jump to the body is its first instruction, so that loop-invariant instructions, which
         # are appended to the lists of smaller depths, come before the jump.
-        emitter.enter_loop()
+        emitter.enter_loop(once)
         emitter.emit_effect(f"br label %{self._label}\n{self._label}:", jump=True)
 
     def check(self, running: Value) -> None:

@@ -10,6 +10,8 @@ Matrix Computations, section 4.1.
 """
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,18 +19,27 @@ import numpy as np
 from brax.kernels.codegen.emitter import LLVM_TYPES, Buffer, Emitter, code_of
 from brax.kernels.codegen.loops import buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
-from brax.kernels.symmetric import BACKWARD, ELIMINATED, FORWARD, OUTER_SUMS
+from brax.kernels.symmetric import (
+    BACKWARD,
+    ELIMINATED,
+    FORWARD,
+    OUTER_SUMS,
+    triangle_entry,
+    triangle_size,
+)
 
 _SUMS = 4
 """Sums that a scalar product is split into."""
 
 
-def eliminated(emitter: Emitter, eqn: Any, matrix: ElementArray) -> list[ElementArray]:
+def eliminated(
+    emitter: Emitter, eqn: Any, free: AbstractSet[str], matrix: ElementArray
+) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.eliminated`."""
     code = code_of(eqn.invars[0].aval.dtype)
     shapes = [element_shape(v.aval.shape) for v in eqn.outvars]
     n, copies, own = matrix.shape[0], matrix.shape[2], shapes[1][0]
-    rows = copied(emitter, matrix, code)
+    rows = changeable(emitter, matrix, code, free)
     inverse = _buffer(emitter, shapes[1], code)
     _call(emitter, _elimination(emitter, code, (n, n - own, copies)), [rows, inverse])
     whole = buffer_array(rows, shapes[0])
@@ -42,12 +53,17 @@ def eliminated(emitter: Emitter, eqn: Any, matrix: ElementArray) -> list[Element
 
 
 def substituted_forward(
-    emitter: Emitter, eqn: Any, rows: ElementArray, inverse: ElementArray, load: ElementArray
+    emitter: Emitter,
+    eqn: Any,
+    free: AbstractSet[str],
+    rows: ElementArray,
+    inverse: ElementArray,
+    load: ElementArray,
 ) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.substituted_forward`."""
     code = code_of(eqn.invars[0].aval.dtype)
     n, own, copies = load.shape[0], inverse.shape[0], load.shape[1]
-    x = copied(emitter, load, code)
+    x = changeable(emitter, load, code, free)
     given = [in_memory(emitter, each, code) for each in (rows, inverse)]
     _call(emitter, _forward_substitution(emitter, code, (n, n - own, copies)), [*given, x])
     out = buffer_array(x, load.shape)
@@ -55,35 +71,50 @@ def substituted_forward(
 
 
 def substituted_backward(
-    emitter: Emitter, eqn: Any, rows: ElementArray, *parts: ElementArray
+    emitter: Emitter,
+    eqn: Any,
+    free: AbstractSet[str],
+    rows: ElementArray,
+    *parts: ElementArray,
 ) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.substituted_backward`."""
     code = code_of(eqn.invars[0].aval.dtype)
     path = np.concatenate(parts)
     n, own, copies = path.shape[0], parts[-1].shape[0], path.shape[1]
-    x = copied(emitter, path, code)
+    x = changeable(emitter, path, code, free)
     given = in_memory(emitter, rows, code)
     _call(emitter, _backward_substitution(emitter, code, (n, n - own, copies)), [given, x])
     return [buffer_array(x, path.shape)]
 
 
 def add_outer(
-    emitter: Emitter, total: Buffer, x: Buffer, y: Buffer, at: Any, shape: tuple[int, int, int]
+    emitter: Emitter,
+    total: Buffer,
+    rows: Buffer,
+    weights: Buffer,
+    at: Any,
+    shape: tuple[int, int, int],
+    entries: int,
 ) -> None:
-    """Add the outer products of one chunk to a matrix in memory.
+    """Add JᵀDJ of one chunk to a matrix in memory.
 
     Args:
         emitter: receives the call.
         total: the matrix.
-        x: the vectors of all chunks.
-        y: the other vectors.
+        rows: the Jacobian of all chunks.
+        weights: D of all chunks.
         at: the number of the chunk.
-        shape: rows, copies and terms of a chunk.
+        shape: rows of the matrix, copies, and terms of a chunk.
+        entries: number of entries of a constraint's D.
     """
     n, copies, terms = shape
-    place = emitter.apply("mul", "i4", at, np.int32(terms * n * copies))
-    function = _outer_products(emitter, total.code, shape)
-    _call(emitter, function, [total, (x, place), (y, place)])
+    constraints = terms // triangle_size(entries)
+    places = [
+        emitter.apply("mul", "i4", at, np.int32(size))
+        for size in (terms * n * copies, entries * constraints * copies)
+    ]
+    function = _outer_products(emitter, total.code, shape, entries)
+    _call(emitter, function, [total, (rows, places[0]), (weights, places[1])])
 
 
 def _buffer(emitter: Emitter, shape: tuple[int, ...], code: str) -> Buffer:
@@ -92,18 +123,40 @@ def _buffer(emitter: Emitter, shape: tuple[int, ...], code: str) -> Buffer:
     return emitter.buffer(code, emitter.lanes > 1, emitter.current_depth, size)
 
 
-def copied(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
+def changeable(emitter: Emitter, x: ElementArray, code: str, free: AbstractSet[str]) -> Buffer:
+    """Return a buffer with an array's elements that may be changed: its own if free, else a copy.
+
+    Args:
+        emitter: receives the instructions.
+        x: the array.
+        code: the type code of its elements.
+        free: names of buffers that nobody else reads from here on.
+    """
+    buffer = emitter.loops.whole_buffer(x)
+    # A buffer from outside of a loop is read again in the next iteration.
+    if _is_plain(emitter, buffer) and buffer.name in free and emitter.runs_once(buffer.depth):
+        emitter.forget({buffer.name})
+        # What is computed from it now must not be hoisted to where it was filled.
+        return replace(buffer, depth=emitter.current_depth)
+    return _copied(emitter, x, code)
+
+
+def _copied(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
     """Return a buffer of its own with a copy of an array."""
     buffer = _buffer(emitter, x.shape, code)
     emitter.loops.copy(x, code, buffer)
     return buffer
 
 
+def _is_plain(emitter: Emitter, buffer: Buffer | None) -> bool:
+    """Return whether there is a buffer, whose elements lie side by side, one for each lane."""
+    return bool(buffer and buffer.wide == (emitter.lanes > 1) and not buffer.batch_strided)
+
+
 def in_memory(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
     """Return a buffer with an array's elements in order: its own if it is one, else a copy."""
     buffer = emitter.loops.whole_buffer(x)
-    fits = buffer and buffer.wide == (emitter.lanes > 1) and not buffer.batch_strided
-    return buffer if fits else copied(emitter, x, code)
+    return buffer if _is_plain(emitter, buffer) else _copied(emitter, x, code)
 
 
 def _call(emitter: Emitter, function: str, buffers: list[Any]) -> None:
@@ -316,27 +369,41 @@ def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> st
     return f.finish(emitter)
 
 
-def _outer_products(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
-    """Return the function that adds outer products to the lower triangle of a matrix."""
-    n, copies, terms = sizes
-    f = _Function(emitter, f"{OUTER_SUMS}.{terms}", code, "%a %x %y", (n, copies))
+def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], entries: int) -> str:
+    """Return the function that adds JᵀDJ to the lower triangle of a matrix."""
+    n, copies, terms = shape
+    directions = triangle_size(entries)
+    constraints = terms // directions
+    name = f"{OUTER_SUMS}.{terms}.{directions}"
+    f = _Function(emitter, name, code, "%a %j %d", (n, copies))
     c = f.each_copy()
 
-    def entries(base: str, row: str) -> list[str]:
+    def of_row(row: str) -> list[str]:
         """Return the entries of all terms in a row, which lie side by side."""
-        first = f.at(base, f.times(f.add(f.times(row, copies), c), terms))
+        first = f.at("%j", f.times(f.add(f.times(row, copies), c), terms))
         return [f.load(f.at(first, str(t))) for t in range(terms)]
 
-    # The sum is symmetric: where all terms of y are zero, its row is zero and its column too.
-    listed = f.list_nonzero(str(n), lambda i: entries("%y", i))
+    def weight(a: int, b: int, s: int) -> str:
+        """Return an entry of the D of a constraint."""
+        place = (triangle_entry(a, b) * constraints + s) * copies
+        return f.load(f.at("%d", f.add(str(place), c)))
+
+    # The sum is symmetric: where all terms of J are zero, its row is zero and its column too.
+    listed = f.list_nonzero(str(n), of_row)
     [p] = f.loop("0", listed.length)
     i = f.item(listed, p)
-    left, row = entries("%x", i), f.row("%a", i, c)
+    mine, row = of_row(i), f.row("%a", i, c)
+    left = []
+    for a, s in np.ndindex(directions, constraints):
+        sum_ = f.let(f"fmul {f.kind} {weight(a, 0, s)}, {mine[s]}")
+        for b in range(1, directions):
+            sum_ = f.fused(weight(a, b, s), mine[b * constraints + s], sum_)
+        left.append(sum_)
     [q] = f.loop("0", f.add(p, "1"))
     k = f.item(listed, q)
     address = row(k)
     sum_ = f.load(address)
-    for x, y in zip(left, entries("%y", k), strict=True):
+    for x, y in zip(left, of_row(k), strict=True):
         sum_ = f.fused(x, y, sum_)
     f.store(sum_, address)
     f.end_loop()
