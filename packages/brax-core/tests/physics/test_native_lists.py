@@ -249,3 +249,73 @@ def test_they_have_derivatives():
 
     found = jax.jvp(volume, (x,), (x,))[1]
     assert float(found) == pytest.approx((ends[0] - ends[1]) / (2 * small), rel=1e-3)
+
+
+def kept_where_read(matrix, x):
+    """Return what loops, branches and eliminations leave of arrays that are read again."""
+    rows = matrix * x[:1]  # large enough to be kept in memory
+
+    def pivots(matrix):
+        # Rows and pivots are both used, so that the elimination stays one call.
+        lower, inverse, _ = eliminated(matrix, 0)
+        return inverse + 0.0 * lower[0]
+
+    def step(_, carry):
+        first, second = carry
+        again = first.reshape(3, -1, *first.shape[1:])
+        new = where_needed(x[1:2] > 0, lambda s: (s[1] + 1.0, 2.0 * s[0]), (first, second))
+        # The old values are read after the branch, by another shape.
+        return new[0] + again.reshape(first.shape), new[1]
+
+    def swap(_, carry):
+        # Nobody reads the old values, and each half of the carry is made of the other.
+        return where_needed(x[2:3] > 0, lambda s: (s[1] + 1.0, 2.0 * s[0]), carry)
+
+    added = jax.lax.fori_loop(0, 3, step, (rows, 2.0 * rows))
+    swapped = jax.lax.fori_loop(0, 3, swap, (rows, 2.0 * rows))
+
+    def repeated(_, total):
+        # The product does not change in the loop, so it is computed once, outside of it.
+        branch = where_needed(x[3:4] > 0, lambda s: s + total, 5.0 * rows)
+        return total + pivots(4.0 * matrix) + branch
+
+    total = jax.lax.fori_loop(0, 3, repeated, jnp.zeros_like(rows))  # (12, 12, copies, batch)
+    twice = 2.0 * matrix
+    inverse = jax.jit(pivots)(twice)
+    # What was eliminated is read again, and so is what a sum started from.
+    one = jnp.ones((1, 1, matrix.shape[2], x.shape[1]))
+    sums = outer_sums(x[None, 0] > -9, twice, rows[None, 0, :, :, None], one)
+    count = flagged(x > 0, 4)[1]
+    return *added, *swapped, total, inverse, sums[0], twice, count
+
+
+@pytest.mark.parametrize("batch", SIZES)
+def test_what_is_read_again_is_not_changed_in_place(batch):
+    """Against the same steps in NumPy."""
+    matrix, _ = matrices(12, 1, batch, np.float32)
+    x = np.random.default_rng(batch).normal(size=(12, batch)).astype(np.float32)
+    rows = matrix * x[:1]
+    first, second = rows, 2 * rows
+    for _ in range(3):
+        on = x[1] > 0
+        new = np.where(on, second + 1, first), np.where(on, 2 * first, second)
+        first, second = new[0] + first, new[1]
+    one, other = rows, 2 * rows
+    for _ in range(3):
+        one, other = np.where(x[2] > 0, other + 1, one), np.where(x[2] > 0, 2 * one, other)
+    whole = np.moveaxis(matrix[:, :, 0], -1, 0).astype(np.float64)
+    # The last row is eliminated first: 1 / D are ratios of trailing minors.
+    minors = np.array([[np.linalg.det(m[i:, i:]) for i in range(13)] for m in whole])
+    inverse = (minors[:, 1:] / minors[:, :-1]).T[:, None]
+    sums = 2 * matrix[0] + rows[0, :1] * rows[0]
+    total = 0.0
+    for _ in range(3):
+        total = total + inverse / 4 + np.where(x[3] > 0, 5 * rows + total, 5 * rows)
+    for run in (translated, by_xla):
+        *found, _ = run(kept_where_read, [matrix, x])
+        wanted = [first, second, one, other, total, inverse / 2, None, 2 * matrix]
+        for a, b in zip(found, wanted, strict=True):
+            if b is not None:
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+        # The first row of the lower triangle is one number.
+        np.testing.assert_allclose(found[6][0], sums[0], rtol=1e-4)

@@ -303,17 +303,21 @@ class Solver:
         loaded: list[Any] = frontal.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
             for i, slots, jacobian in _present(family, joined.jacobian):
-                # D of listed contacts is in the Jacobian's chunks already.
-                mine = matrix if isinstance(matrix, jax.Array) else _of_block(slots, matrix)
-                assembly = _constraint_hessian(slots)
-                # The unrolled assembly adds term by term to the rows of a front; the others make a
-                # whole matrix.
                 kind = frontal.algebra(self.plan.blocks.blocks[i])
+                if isinstance(matrix, jax.Array):  # listed contacts
+                    dense = constraint_hessian_dense.hessian
+                    # Added in place to a large front, without a matrix for the sum.
+                    loaded[i] = (
+                        dense(jacobian, matrix, loaded[i])
+                        if kind is blocked
+                        else kind.add_matrix(loaded[i], dense(jacobian, matrix))
+                    )
+                    continue
+                assembly, mine = _constraint_hessian(slots), _of_block(slots, matrix)
+                # The unrolled assembly adds term by term to the rows of a front; the other makes a
+                # whole matrix.
                 if assembly is unrolled:
                     loaded[i] = unrolled.hessian(slots, loaded[i], jacobian, mine)
-                elif assembly is constraint_hessian_dense and kind is blocked:
-                    # Added in place, without a matrix for the sum.
-                    loaded[i] = constraint_hessian_dense.hessian(slots, jacobian, mine, loaded[i])
                 else:
                     loaded[i] = kind.add_matrix(loaded[i], assembly.hessian(slots, jacobian, mine))
         return loaded

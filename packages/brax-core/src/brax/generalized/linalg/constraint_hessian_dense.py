@@ -49,7 +49,6 @@ def apply_transpose(slots: BlockConstraints, jacobian: ListedJacobian, force: Al
 
 
 def hessian(
-    slots: BlockConstraints,
     jacobian: ListedJacobian,
     weights: jax.Array,
     front: jax.Array | None = None,

@@ -221,7 +221,8 @@ class _Carry:
         buffer = self._emitter.loops.whole_buffer(x)
         if buffer is None or buffer.name not in free - taken:
             return None
-        if (buffer.code, buffer.wide) != kind:
+        # A buffer from outside of a loop is read again in the next iteration.
+        if (buffer.code, buffer.wide) != kind or not self._emitter.runs_once(buffer.depth):
             return None
         taken.add(buffer.name)
         return buffer
