@@ -225,6 +225,22 @@ def test_what_mjx_cannot_have_is_named(robot):
         assert f"'{path}'" in str(caught.value)
 
 
+@pytest.mark.skipif(int(mujoco.__version__.split(".")[0]) < 4, reason="new in MuJoCo 4")
+def test_what_mjx_would_ignore_is_refused():
+    pytest.importorskip("mujoco.mjx")
+    sys = mjcf.loads("""<mujoco><worldbody>
+<geom type="plane" size="1 1 1" surfacevel="1 0 0 0 0 0"/>
+<body pos="0 0 1"><joint name="j" axis="0 1 0"/><geom size=".1"/></body></worldbody>
+<actuator><motor joint="j" armature=".1"/></actuator></mujoco>""")
+    with pytest.raises(ModelError, match="the model has 2 problems") as caught:
+        pipeline.MJX.init(sys, sys.init_q, jnp.zeros(1))
+    for problem in (
+        "MJX does not compute moving surfaces of geoms (geom_surfacevel)",
+        "MJX does not compute armature of actuators (actuator_armature)",
+    ):
+        assert problem in str(caught.value)
+
+
 @pytest.mark.slow
 def test_an_external_force_acts_at_the_centre_of_mass_of_the_whole_link(robot, start):
     """By MuJoCo C, with the force applied at the common centre of mass of the arm's two bodies."""

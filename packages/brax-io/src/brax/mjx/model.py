@@ -5,6 +5,7 @@ traced, are written over those of the model, so that they can be randomized and 
 Another system is converted, for which its numbers must be known.
 """
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -49,7 +50,20 @@ def problems(sys: System) -> list[str]:
     """Return what MJX, or the conversion, does not have, one sentence each."""
     if not has_file_model(sys):
         return list(lacking(sys))
-    return ["Option.time_of_impact is not translated"] if sys.opt.time_of_impact else []
+    found = ["Option.time_of_impact is not translated"] if sys.opt.time_of_impact else []
+    model = sys.file_model.model
+    asked = [name for name in _PERHAPS_NOT_IN_MJX if np.any(getattr(model, name, 0))]
+    known = {f.name for f in dataclasses.fields(library().Model)} if asked else set()
+    unknown = [name for name in asked if name not in known]
+    return found + [f"MJX does not compute {_PERHAPS_NOT_IN_MJX[n]} ({n})" for n in unknown]
+
+
+_PERHAPS_NOT_IN_MJX = {
+    "geom_surfacevel": "moving surfaces of geoms",
+    "actuator_damping": "damping of actuators",
+    "actuator_armature": "armature of actuators",
+}
+"""Fields of MuJoCo's model that some versions of MJX do not have, and would ignore."""
 
 
 def mjx_model(sys: System) -> Any:

@@ -106,6 +106,7 @@ def _is_without_effect(path: str, sys: System) -> bool:
     """Return whether MJX's step does not depend on the numbers at a path."""
     listed = [*_WITHOUT_EFFECT, *([] if sys.opt.enable_fluid else _FLUID)]
     listed += [] if sys.opt.enable_gravcomp else ["link.gravcomp_arm"]
+    listed += [] if any(sys.geom_moving) else ["geom.surface_velocity"]
     return any(path == name or path.startswith(f"{name}.") for name in listed)
 
 
@@ -141,7 +142,7 @@ def _values(model: Any, sys: System, path: str) -> dict[str, Any] | None:
         return None
     if path == "geom.size":
         return {name: sys.geom.size, "geom_rbound": _bounds(model, sys)}
-    if not name:
+    if not name or not hasattr(model, name):  # MJX does not have all of MuJoCo's numbers
         return None
     value, now = flat.read(sys, name), getattr(model, name)
     # What MJX keeps in NumPy's arrays shapes its program.
