@@ -122,3 +122,8 @@ def is_plain(kind: Any) -> bool:
 def is_free(kind: Any) -> bool:
     """Return whether the coordinates are the pose, so that the body's own frame is unused."""
     return kind is not None and kind.qd_width == 6
+
+
+def is_ball(kind: Any) -> bool:
+    """Return whether the coordinates are a rotation and the rates its angular velocity."""
+    return bool((kind.q_width, kind.qd_width) == (4, 3))

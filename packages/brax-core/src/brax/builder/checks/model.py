@@ -11,6 +11,7 @@ from brax.builder.elements import (
     WORLD,
     Element,
     ElementsByKind,
+    is_ball,
     is_free,
     is_plain,
     per_dof,
@@ -298,7 +299,7 @@ def actuator(actuator: Element, kind: Any, joints: Mapping[str, Any]) -> Iterato
 def _direction(actuator: Element, joint: Any) -> Iterator[str]:
     """Yield the problems of an actuator's direction on the joint that it drives, None for none."""
     width = 1 if joint is None else joint.qd_width
-    if width > 1 and joint.name not in ("ball", "free"):
+    if width > 1 and not (is_ball(joint) or is_free(joint)):
         yield (
             f"{actuator}: joint '{actuator.joint}' has {width} degrees of freedom; an actuator "
             "drives a joint with one, a ball joint or a free joint"
