@@ -293,8 +293,10 @@ def reference_parameters(
 
     Source: MuJoCo's documentation, chapter Modeling, section Solver parameters.
     """
-    # MuJoCo cannot use one positive number and one that is not, and takes its default instead.
-    mixed = (solref[0] > 0) != (solref[1] > 0)
+    # MuJoCo cannot use one positive number and one that is not, and takes its default instead. NaN
+    # is neither, so that the result shows it.
+    a, b = solref[0], solref[1]
+    mixed = ((a > 0) & (b <= 0)) | ((a <= 0) & (b > 0))
     first, second = (jnp.where(mixed, x, y) for x, y in zip(_DEFAULT_SOLREF, solref, strict=True))
     high = jnp.clip(highest, 1e-4, 0.9999)
     direct = first <= 0
