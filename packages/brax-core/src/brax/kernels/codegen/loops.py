@@ -11,6 +11,7 @@ until something else has to read its results.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,9 @@ from brax.kernels.codegen.emitter import (
 )
 from brax.kernels.codegen.lowering import scalars
 from brax.kernels.codegen.lowering.arrays import ElementArray
+
+LastRead = Callable[[], AbstractSet[str]]
+"""Returns the names of the buffers that nobody reads after the equation that is lowered."""
 
 _ZERO = np.int32(0)
 
@@ -303,6 +307,19 @@ class Loops:
             return None
         self._close_loop_of(first.buffer)
         return first.buffer
+
+    def changeable(self, array: ElementArray, free: LastRead) -> Buffer | None:
+        """Return the buffer whose elements are an array's, if it may be changed in place.
+
+        Args:
+            array: the array.
+            free: returns the names of the buffers that nobody else reads from here on.
+        """
+        buffer = self.whole_buffer(array)
+        # A buffer from outside of a loop is read again in the next iteration.
+        if buffer is None or buffer.batch_strided or not self._emitter.runs_once(buffer.depth):
+            return None
+        return buffer if buffer.name in free() else None
 
     def any_wide(self, values: Iterable[Value]) -> bool:
         """Return whether any of the values, which may be elements of buffers, is wide."""

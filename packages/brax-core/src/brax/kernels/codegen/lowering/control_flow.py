@@ -25,7 +25,7 @@ from brax.kernels.codegen.emitter import (
     code_of,
     is_runtime_value,
 )
-from brax.kernels.codegen.loops import buffer_array
+from brax.kernels.codegen.loops import LastRead, buffer_array
 from brax.kernels.codegen.lowering import arrays_in_memory, rules, scalars, symmetric
 from brax.kernels.codegen.lowering.arrays import (
     BATCH_MARK,
@@ -79,7 +79,8 @@ def lower_jaxpr(
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
         emitter.check_size()
         given = [read(v) for v in eqn.invars]
-        free = functools.partial(_last_read, jaxpr, number, environment, owned)
+        # Found only where a rule asks for it, since it looks at all arrays that are read later.
+        free = functools.cache(functools.partial(_last_read, jaxpr, number, environment, owned))
         try:
             write(eqn.outvars, _results(emitter, eqn, given, free))
         except Unsupported as reason:
@@ -110,7 +111,7 @@ def _names_in(arrays: Sequence[ElementArray]) -> set[str]:
 
 
 def _results(
-    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: Callable[[], set[str]]
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
 ) -> list[ElementArray]:
     """Return the results of one equation, by its lowering rule.
 
@@ -121,7 +122,7 @@ def _results(
         # A call is inlined; the names of called functions mark work that has rules of its own.
         of_call = eqn.params.get("name")
         if of_call == WHERE_NEEDED and _keeps_shapes(eqn):
-            return _where_needed(emitter, eqn, operands, free() if emitter.loops else set())
+            return _where_needed(emitter, eqn, operands, free)
         if of_call == UNREAD:
             return [_Unread(x) for x in operands]
         # A derivative has the function's name but other operands, and nobody may need some result:
@@ -129,7 +130,7 @@ def _results(
         rule, operand_counts, counts = _FUNCTIONS.get(of_call, (None, (), ()))
         whole = len(operands) in operand_counts and len(eqn.outvars) in counts
         if rule and emitter.loops and whole and _is_batched(eqn):
-            return rule(emitter, eqn, free(), *operands)
+            return rule(emitter, eqn, free, *operands)
         return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
     if name in _CONTROL_FLOW_RULES:
         jax_internals.check(eqn)
@@ -182,7 +183,7 @@ class _Carry:
         emitter: Emitter,
         avals: Sequence[Any],
         start: Sequence[ElementArray],
-        free: AbstractSet[str] = frozenset(),
+        free: LastRead | None = None,
     ) -> None:
         """Allocate the memory at the current depth, and store the start of the loop.
 
@@ -190,42 +191,36 @@ class _Carry:
             emitter: receives the instructions.
             avals: the shapes and types of the carry.
             start: the start of the loop.
-            free: names of buffers that may be overwritten. What starts in one of them stays there.
+            free: returns the names of the buffers that nobody else reads from here on. What starts
+                in one of them stays there. None for none.
         """
         self._emitter = emitter
         self._kinds = [
             (code_of(a.dtype), emitter.lanes > 1 and BATCH_MARK in a.shape) for a in avals
         ]
         self._shapes = [x.shape for x in start]
-        taken: set[str] = set()
+        self.reused: set[str] = set()
+        """The names of the buffers that held parts of the start already."""
         self._memory = [
-            self._reused(kind, x, free, taken) or self._allocated(kind, x)
-            for kind, x in zip(self._kinds, start, strict=True)
+            self._place(kind, x, free) for kind, x in zip(self._kinds, start, strict=True)
         ]
         self.names = {m.name for m in self._memory if isinstance(m, Buffer)}
         """The names of its buffers."""
         self.put(start)
 
-    def _allocated(self, kind: tuple[str, bool], x: ElementArray) -> Buffer | list[str]:
-        """Return new memory for an array."""
-        if self._emitter.loops and self._emitter.loops.worth_looping(x):
-            return self._emitter.buffer(*kind, self._emitter.current_depth, x.size)
-        return [self._emitter.stack_slot(*kind) for _ in range(x.size)]
-
-    def _reused(
-        self, kind: tuple[str, bool], x: ElementArray, free: AbstractSet[str], taken: set[str]
-    ) -> Buffer | None:
-        """Return the buffer that holds an array already, if it may be overwritten."""
-        if not free or not self._emitter.loops or not self._emitter.loops.worth_looping(x):
-            return None
-        buffer = self._emitter.loops.whole_buffer(x)
-        if buffer is None or buffer.name not in free - taken:
-            return None
-        # A buffer from outside of a loop is read again in the next iteration.
-        if (buffer.code, buffer.wide) != kind or not self._emitter.runs_once(buffer.depth):
-            return None
-        taken.add(buffer.name)
-        return buffer
+    def _place(
+        self, kind: tuple[str, bool], x: ElementArray, free: LastRead | None
+    ) -> Buffer | list[str]:
+        """Return memory for an array: a buffer that holds it already if it may be changed."""
+        loops = self._emitter.loops
+        if not loops or not loops.worth_looping(x):
+            return [self._emitter.stack_slot(*kind) for _ in range(x.size)]
+        found = loops.changeable(x, free) if free else None
+        # Two parts that start equal need two buffers.
+        if found and (found.code, found.wide) == kind and found.name not in self.reused:
+            self.reused.add(found.name)
+            return found
+        return self._emitter.buffer(*kind, self._emitter.current_depth, x.size)
 
     def put(self, arrays: Sequence[ElementArray]) -> None:
         """Store values, all of which are computed before the first one is stored."""
@@ -458,14 +453,11 @@ def _keeps_shapes(eqn: Any) -> bool:
 
 
 def _where_needed(
-    emitter: Emitter,
-    eqn: Any,
-    operands: list[ElementArray],
-    free: AbstractSet[str],
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
 ) -> list[ElementArray]:
     """Lower `brax.kernels.skip.where_needed` to a branch around work that no lane needs.
 
-    Old values in a buffer that is `free` are overwritten in place.
+    Old values that nobody reads afterwards are overwritten in place.
     """
     n, inner = len(eqn.outvars), jax_internals.called(eqn)
     # Operands: constants of the function, the truth value, and the old values.
@@ -480,7 +472,7 @@ def _where_needed(
     branch.check(emitter.any_lane(needed))
     carry.put(lower_jaxpr(emitter, *inner, [*operands[:-n], *now]))
     branch.end("false")
-    emitter.forget(free & carry.names)
+    emitter.forget(carry.reused)
     return carry.get()
 
 
@@ -523,9 +515,7 @@ def _is_batched(eqn: Any) -> bool:
     return all(v.aval.shape[-1:] == (BATCH_MARK,) for v in eqn.invars)
 
 
-def _flagged(
-    emitter: Emitter, eqn: Any, free: AbstractSet[str], flags: ElementArray
-) -> list[ElementArray]:
+def _flagged(emitter: Emitter, eqn: Any, free: LastRead, flags: ElementArray) -> list[ElementArray]:
     """Lower `brax.kernels.compaction.flagged`: a loop over the rows that writes the list."""
     depth, most, wide = emitter.current_depth, eqn.outvars[0].aval.shape[0], emitter.lanes > 1
     given = emitter.buffer("b1", wide, depth, flags.size)
@@ -555,7 +545,7 @@ def _flagged(
 def _outer_sums(
     emitter: Emitter,
     eqn: Any,
-    free: AbstractSet[str],
+    free: LastRead,
     needed: ElementArray,
     *arrays: ElementArray,
 ) -> list[ElementArray]:

@@ -10,14 +10,13 @@ Matrix Computations, section 4.1.
 """
 
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from brax.kernels.codegen.emitter import LLVM_TYPES, Buffer, Emitter, code_of
-from brax.kernels.codegen.loops import buffer_array
+from brax.kernels.codegen.loops import LastRead, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.symmetric import (
     BACKWARD,
@@ -33,7 +32,7 @@ _SUMS = 4
 
 
 def eliminated(
-    emitter: Emitter, eqn: Any, free: AbstractSet[str], matrix: ElementArray
+    emitter: Emitter, eqn: Any, free: LastRead, matrix: ElementArray
 ) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.eliminated`."""
     code = code_of(eqn.invars[0].aval.dtype)
@@ -55,7 +54,7 @@ def eliminated(
 def substituted_forward(
     emitter: Emitter,
     eqn: Any,
-    free: AbstractSet[str],
+    free: LastRead,
     rows: ElementArray,
     inverse: ElementArray,
     load: ElementArray,
@@ -73,7 +72,7 @@ def substituted_forward(
 def substituted_backward(
     emitter: Emitter,
     eqn: Any,
-    free: AbstractSet[str],
+    free: LastRead,
     rows: ElementArray,
     *parts: ElementArray,
 ) -> list[ElementArray]:
@@ -123,18 +122,17 @@ def _buffer(emitter: Emitter, shape: tuple[int, ...], code: str) -> Buffer:
     return emitter.buffer(code, emitter.lanes > 1, emitter.current_depth, size)
 
 
-def changeable(emitter: Emitter, x: ElementArray, code: str, free: AbstractSet[str]) -> Buffer:
+def changeable(emitter: Emitter, x: ElementArray, code: str, free: LastRead) -> Buffer:
     """Return a buffer with an array's elements that may be changed: its own if free, else a copy.
 
     Args:
         emitter: receives the instructions.
         x: the array.
         code: the type code of its elements.
-        free: names of buffers that nobody else reads from here on.
+        free: returns the names of the buffers that nobody else reads from here on.
     """
-    buffer = emitter.loops.whole_buffer(x)
-    # A buffer from outside of a loop is read again in the next iteration.
-    if _is_plain(emitter, buffer) and buffer.name in free and emitter.runs_once(buffer.depth):
+    buffer = emitter.loops.changeable(x, free)
+    if buffer and buffer.wide == (emitter.lanes > 1):
         emitter.forget({buffer.name})
         # What is computed from it now must not be hoisted to where it was filled.
         return replace(buffer, depth=emitter.current_depth)
@@ -148,15 +146,11 @@ def _copied(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
     return buffer
 
 
-def _is_plain(emitter: Emitter, buffer: Buffer | None) -> bool:
-    """Return whether there is a buffer, whose elements lie side by side, one for each lane."""
-    return bool(buffer and buffer.wide == (emitter.lanes > 1) and not buffer.batch_strided)
-
-
 def in_memory(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
     """Return a buffer with an array's elements in order: its own if it is one, else a copy."""
     buffer = emitter.loops.whole_buffer(x)
-    return buffer if _is_plain(emitter, buffer) else _copied(emitter, x, code)
+    fits = buffer and buffer.wide == (emitter.lanes > 1) and not buffer.batch_strided
+    return buffer if fits else _copied(emitter, x, code)
 
 
 def _call(emitter: Emitter, function: str, buffers: list[Any]) -> None:
