@@ -7,7 +7,7 @@ of arrays are; what is not filled is passed over in chunks.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import quat, rows, vec3
 from brax.kernels.compaction import flagged
 from brax.kernels.fusion_barrier import compiled_apart
-from brax.kernels.skip import empty, map_needed
+from brax.kernels.skip import empty, in_chunks, map_needed
 from brax.tree import join
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
 
         size = chunk_size(most)
         none, needed = empty(filled, index[:size]), chunks_needed(count, most, size)
-        listed = map_needed(needed, filled, in_chunks(index, size), none)
+        listed = map_needed(needed, filled, in_chunks(index, most // size), none)
         listed = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), listed)
         touch = _beyond(listed.touch, count)
         # More points than are kept may be within reach, and more pairs than are tested.
@@ -192,11 +192,6 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
             )
         )
     return out
-
-
-def in_chunks(tree: Any, size: int) -> Any:
-    """Return rows (rows, ..., batch) as chunks, (chunks, size, ..., batch)."""
-    return jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), tree)
 
 
 def chunks_needed(count: jax.Array, rows: int, size: int) -> jax.Array:
@@ -309,7 +304,7 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
     some = jnp.arange(most)[:, None] < count
     # The program of convex shapes is long: it is there for one pair, not for several.
     size = 1 if entry.is_long else chunk_size(most)
-    none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), size)
+    none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), most // size)
     found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
     # Axes (chunks, points, pairs, batch) become (all points, batch).
     touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)

@@ -46,7 +46,7 @@ from brax.generalized.linalg import (
 from brax.generalized.linalg.frontal import Front
 from brax.generalized.linalg.unrolled import add
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.kernels.skip import empty, fold_needed, map_needed, unread, where_needed
+from brax.kernels.skip import empty, fold_needed, in_chunks, map_needed, unread, where_needed
 from brax.tree import sum_rows
 
 Law = IndependentLaw | PyramidalCone | EllipticCone
@@ -106,7 +106,7 @@ class FamilyRows(NamedTuple):
             zero = jnp.zeros_like(force[0])
             return force, jnp.stack([zero if x is None else x for x in entries])
 
-        chunks = self._chunks(residual)
+        chunks = in_chunks((self.law, residual), len(self.needed))
         none = unread(empty(of_chunk, jax.tree.map(lambda x: x[0], chunks)))
         force, weights = map_needed(self.needed, of_chunk, chunks, none)
         return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), force), weights
@@ -116,13 +116,9 @@ class FamilyRows(NamedTuple):
         force, _ = self.response(residual)
         if self.needed is None:
             return force
-        chunks = len(self.needed)
-        return tuple(
-            jnp.where(self.needed[:, None], x.reshape(chunks, -1, x.shape[-1]), 0.0).reshape(
-                x.shape
-            )
-            for x in force
-        )
+        chunks = in_chunks(force, len(self.needed))
+        mine = (jnp.where(self.needed[:, None], x, 0.0) for x in chunks)
+        return tuple(x.reshape(-1, x.shape[-1]) for x in mine)
 
     def along(self, residual: Along, change: Along, size: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return power and curvature of the energy at `residual + size * change`, (1, batch)."""
@@ -136,13 +132,8 @@ class FamilyRows(NamedTuple):
             return sums[0] + sum_all(line.power), sums[1] + sum_all(line.curvature)
 
         none = jnp.zeros_like(size)
-        return fold_needed(self.needed, more, (none, none), self._chunks(residual, change))
-
-    def _chunks(self, *values: Along) -> tuple[Any, ...]:
-        """Return the law and values of all slots in chunks, (chunks, slots of a chunk, batch)."""
-        assert self.needed is not None
-        chunks = len(self.needed)
-        return jax.tree.map(lambda x: x.reshape(chunks, -1, x.shape[-1]), (self.law, *values))
+        chunks = in_chunks((self.law, residual, change), len(self.needed))
+        return fold_needed(self.needed, more, (none, none), chunks)
 
 
 class Constraints(NamedTuple):

@@ -57,6 +57,11 @@ def empty(function: Callable[[Any], T], chunk: Any) -> T:
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
+def in_chunks(tree: T, count: int) -> T:
+    """Return rows (rows, ..., batch) as so many chunks, (count, rows of a chunk, ..., batch)."""
+    return jax.tree.map(lambda x: x.reshape(count, -1, *x.shape[1:]), tree)
+
+
 def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: Any, otherwise: T) -> T:
     """Return `function` of each chunk that an environment needs, and `otherwise` of the others.
 

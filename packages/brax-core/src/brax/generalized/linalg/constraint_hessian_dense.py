@@ -4,15 +4,13 @@ Which links a slot's contact joins is known only as the step runs. So the Jacobi
 every place of the path. Chunks of slots without an active contact are passed over.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from brax.generalized.constraints.constraint_laws import Along
 from brax.generalized.constraints.constraint_layout import BlockConstraints
 from brax.generalized.constraints.jacobians import ListedJacobian
-from brax.kernels.skip import fold_needed, map_needed, unread
+from brax.kernels.skip import fold_needed, in_chunks, map_needed, unread
 from brax.kernels.symmetric import outer_sums
 
 # Axes of the products: p and q places of the path, t rows of a chunk (by direction, then by slot),
@@ -44,7 +42,7 @@ def apply_transpose(slots: BlockConstraints, jacobian: ListedJacobian, force: Al
         return sum_ + jnp.einsum("pctb,tcb->pcb", rows, jnp.concatenate(mine))
 
     start = jnp.zeros_like(jacobian.rows[0, :, :, 0])
-    chunks = jacobian.rows, _in_chunks(jacobian, force)
+    chunks = jacobian.rows, in_chunks(force, len(jacobian.needed))
     return fold_needed(jacobian.needed, more, start, chunks)
 
 
@@ -61,9 +59,3 @@ def hessian(
         first = jacobian.rows[0, :, :, 0]
         front = jnp.zeros((len(first), *first.shape), first.dtype)
     return outer_sums(jacobian.needed, front, jacobian.rows, weights)
-
-
-def _in_chunks(jacobian: ListedJacobian, tree: Any) -> Any:
-    """Return values of all slots, (slots, copies, batch), in the Jacobian's chunks."""
-    chunks, copies = len(jacobian.needed), jacobian.rows.shape[2]
-    return jax.tree.map(lambda x: x.reshape(chunks, -1, copies, x.shape[-1]), tree)
