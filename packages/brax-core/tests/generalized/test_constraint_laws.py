@@ -11,7 +11,9 @@ from brax.generalized.constraints.constraint_laws import (
     IndependentLaw,
     PyramidalCone,
     ScalarLaw,
+    are_mixed,
     impedance,
+    reference_parameters,
 )
 
 N = 200
@@ -186,3 +188,11 @@ def test_friction_of_each_tangent_is_mujocos():
     )
     found, _ = law.response(tuple(jnp.asarray(v[:, k : k + 1]) for k in range(4)))
     np.testing.assert_allclose(np.concatenate(found, axis=1), forces, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("solref", [(np.nan, 1.0), (0.02, np.nan), (np.nan, -1.0), (-9.0, np.nan)])
+def test_a_solref_that_is_not_a_number_is_not_replaced_by_the_default(solref):
+    given = tuple(map(jnp.asarray, solref))
+    assert not are_mixed(*given)
+    stiffness, damping = reference_parameters(given, jnp.asarray(0.95), jnp.asarray(0.002))
+    assert not np.isfinite([stiffness, damping]).all()

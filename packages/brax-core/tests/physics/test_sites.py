@@ -25,7 +25,9 @@ def craft():
     model.add_joint("body", "free")
     model.add_body("arm", "body", pos=(0, 0.5, 0), quat=(np.sqrt(0.5), 0, 0, np.sqrt(0.5)))
     model.add_site("arm", "rotor", pos=(0.2, 0, 0))
-    model.add_actuator(site="rotor", gear=3.0, wrench=(1, 0, 0, 0, 0, 0.5), ctrl_range=(-1, 1))
+    model.add_actuator(
+        site="rotor", gear=3.0, wrench=np.array([1, 0, 0, 0, 0, 0.5]), ctrl_range=(-1, 1)
+    )
     model.set_option(timestep=DT, gravity=(0, 0, 0))
     return model
 

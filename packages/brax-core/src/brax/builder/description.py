@@ -79,8 +79,9 @@ class Description(CouplingDescription):
         actuator = Element("actuator", name, values | dict(type=type, gear=gear), line)
         parameters = dict(gainprm=gainprm, biasprm=biasprm, dynprm=dynprm)
         vectors = {key: (padded(given, 10), 10) for key, given in parameters.items()}
-        given = wrench or ((0.0, 0.0, 1.0, 0.0, 0.0, 0.0) if site else (0.0,) * 6)
-        vectors |= dict(wrench=(given, 6), length_range=(length_range, 2))
+        if wrench is None:
+            wrench = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0) if site else (0.0,) * 6
+        vectors |= dict(wrench=(wrench, 6), length_range=(length_range, 2))
         return self._add(self._actuators, actuator, **vectors)
 
     def add_sensor(

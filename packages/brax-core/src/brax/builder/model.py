@@ -262,7 +262,8 @@ class ModelBuilder(Description):
                 problems += [*geom_checks.geom(geom, kind), *geom_checks.streamed(geom, kind)]
         for pair in self._pairs:
             problems += geom_checks.pair(pair, {g.name: g.body for g in fused.geoms})
-        widths = {j.name: t.qd_width for j, t in known}
+        types_of_joints = {j.name: t for j, t in known}
+        widths = {name: t.qd_width for name, t in types_of_joints.items()}
         shapes = {g.name: t for g, t in zip(fused.geoms, types.geom, strict=True)}
         for tendon in self._tendons:
             problems += [*model_checks.tendon(tendon, widths), *path_checks.wrapped(tendon, shapes)]
@@ -270,7 +271,6 @@ class ModelBuilder(Description):
             problems += model_checks.equality(equality, widths)
         for actuator, kind in zip(self._actuators, types.actuator, strict=True):
             if kind is not None:
-                types_of_joints = {j.name: t for j, t in known}
                 problems += model_checks.actuator(actuator, kind, types_of_joints)
         nq = sum(t.q_width for _, t in known)
         if self._init_q is not None and None not in types.joint and self._init_q.shape != (nq,):

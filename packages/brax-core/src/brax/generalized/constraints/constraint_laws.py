@@ -280,6 +280,14 @@ _DEFAULT_SOLREF = (0.02, 1.0)
 """MuJoCo's default time constant [s] and damping ratio."""
 
 
+def are_mixed(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return whether one number of a `solref` is positive and the other is not.
+
+    NaN is neither, so that the result of a step shows it.
+    """
+    return ((first > 0) & (second <= 0)) | ((first <= 0) & (second > 0))
+
+
 def reference_parameters(
     solref: tuple[jax.Array, ...], highest: jax.Array, timestep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -293,10 +301,8 @@ def reference_parameters(
 
     Source: MuJoCo's documentation, chapter Modeling, section Solver parameters.
     """
-    # MuJoCo cannot use one positive number and one that is not, and takes its default instead. NaN
-    # is neither, so that the result shows it.
-    a, b = solref[0], solref[1]
-    mixed = ((a > 0) & (b <= 0)) | ((a <= 0) & (b > 0))
+    # MuJoCo cannot use these, and takes its default instead.
+    mixed = are_mixed(*solref)
     first, second = (jnp.where(mixed, x, y) for x, y in zip(_DEFAULT_SOLREF, solref, strict=True))
     high = jnp.clip(highest, 1e-4, 0.9999)
     direct = first <= 0

@@ -36,6 +36,7 @@ from brax.generalized.constraints.constraint_laws import (
     Along,
     EllipticCone,
     PyramidalCone,
+    are_mixed,
     impedance,
     reference_parameters,
 )
@@ -52,7 +53,7 @@ from brax.generalized.constraints.jacobians import (
 )
 from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
-from brax.kernels.skip import empty, map_needed, unread
+from brax.kernels.skip import empty, in_chunks, map_needed, unread
 from brax.spatial import Spatial
 
 
@@ -171,7 +172,7 @@ def _friction_damping(
     first, second = (rows(sys.pair.solref_friction, group.pairs)[:, k] for k in range(2))
     _, own = reference_parameters((first, second), surface.solimp[1], sys.opt.timestep)
     # As in MuJoCo, zeros and numbers of unlike signs stand for the normal's.
-    none = (first == 0) & (second == 0) | ((first > 0) != (second > 0))
+    none = (first == 0) & (second == 0) | are_mixed(first, second)
     return jnp.where(none, normal, own)
 
 
@@ -262,10 +263,7 @@ def _listed_constraints(
         )
         return found._replace(jacobian=joined)
 
-    chunks = jax.tree.map(
-        lambda x: x.reshape(-1, chunk * slots.copies, x.shape[-1]),
-        rows((near.touch, near.pair, near.geoms), order),
-    )
+    chunks = in_chunks(rows((near.touch, near.pair, near.geoms), order), slots.each // chunk)
     idle = empty(of_chunk, jax.tree.map(lambda x: x[0], chunks))
     # Ones keep the law's quotients finite where there is no contact.
     law = jax.tree.map(jnp.ones_like, idle.law).inactive()

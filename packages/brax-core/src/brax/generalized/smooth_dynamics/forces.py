@@ -40,16 +40,14 @@ def applied_force(
     """
     sys = problem.sys
     parts = [spring_force(sys, motion.q) - sys.dof.damping * motion.qd]
-    if sys.actuator_names:
-        driven = actuators_at(problem, motion, dynamics)
+    # Bounds without actuators still clip the gravity compensation.
+    if sys.actuator_names or any(sys.joint_actuator_limited):
+        force = jnp.zeros_like(motion.qd)
+        if sys.actuator_names:
+            force = actuator_force(problem, dynamics, actuators_at(problem, motion, dynamics))
         # MuJoCo's `actuatorfrcrange` of joints bounds the sum of all actuators on a joint, not
         # each.
-        force = actuator_force(problem, dynamics, driven)
         parts.append(within_joint_limits(sys, force, borne_by_actuators(problem, dynamics)))
-    elif any(sys.joint_actuator_limited):
-        # Bounds without actuators still clip the gravity compensation.
-        still = jnp.zeros_like(motion.qd)
-        parts.append(within_joint_limits(sys, still, borne_by_actuators(problem, dynamics)))
     if sys.tendon_names:
         parts.append(tendon_force(problem, motion, dynamics))
     return total(parts)
