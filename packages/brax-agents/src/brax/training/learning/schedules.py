@@ -4,6 +4,9 @@ from typing import Any
 
 import optax
 
+LINEAR = "LINEAR"
+"""The schedule of a learning rate that falls linearly to zero over a run."""
+
 
 def learning_rate(config: Any, updates: float) -> float | optax.Schedule:
     """Return the learning rate, which falls linearly to zero over a run if it is to.
@@ -16,6 +19,6 @@ def learning_rate(config: Any, updates: float) -> float | optax.Schedule:
         updates: updates of one training step, on average.
     """
     rate: float = config.learning_rate
-    if config.learning_rate_schedule != "LINEAR":
+    if config.learning_rate_schedule != LINEAR:
         return rate
     return optax.linear_schedule(rate, 0.0, config.training_steps * updates)

@@ -15,7 +15,7 @@ class LRSchedule(enum.StrEnum):
 
     NONE = "NONE"
     ADAPTIVE_KL = "ADAPTIVE_KL"
-    LINEAR = "LINEAR"
+    LINEAR = schedules.LINEAR
 
 
 def make_optimizer(config: Any) -> optax.GradientTransformation:

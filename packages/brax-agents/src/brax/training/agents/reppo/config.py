@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from brax.errors import ConfigError
 from brax.training.config import RunConfig
+from brax.training.learning.schedules import LINEAR
 from brax.training.settings import check_divides, choice, number
 
 
@@ -29,7 +30,7 @@ class REPPOConfig(RunConfig):
     """Learning rate of Adam, for the policy, the critic and both multipliers; with a schedule, the
     initial one.
     """
-    learning_rate_schedule: str | None = choice(None, "LINEAR")
+    learning_rate_schedule: str | None = choice(None, LINEAR)
     """`LINEAR` lets the learning rate fall linearly to zero over `num_timesteps`; None keeps it
     fixed.
     """

@@ -6,6 +6,7 @@ from typing import Any
 from brax.errors import ConfigError
 from brax.training.config import RunConfig
 from brax.training.learning.replay_buffers import check_sizes
+from brax.training.learning.schedules import LINEAR
 from brax.training.settings import choice, number
 
 
@@ -19,7 +20,7 @@ class TD3Config(RunConfig):
     """Environments that run in parallel, over all devices."""
     learning_rate: float = number(3e-4, 0, open_low=True)
     """Learning rate of Adam, for the policy and the critics; with a schedule, the initial one."""
-    learning_rate_schedule: str | None = choice(None, "LINEAR")
+    learning_rate_schedule: str | None = choice(None, LINEAR)
     """`LINEAR` lets the learning rate fall linearly to zero over `num_timesteps`; None keeps it
     fixed.
     """
