@@ -1,10 +1,14 @@
 """Writes compatibility.md: what becomes of every MJCF file that gymnasium and dm_control ship.
 
-`python docs/compatibility.py [LARGEST]`: a model of more than LARGEST degrees of freedom is
-loaded only, as the page then says; without it all are simulated.
+`python docs/compatibility.py [--largest N]`: a model of more than N degrees of freedom is loaded
+only, as the page then says; without it all are simulated.
+
+`python docs/compatibility.py --models DIR [--section TITLE]` tries all MJCF and URDF files of a
+folder instead, and prints their table, or puts it into the page under a title. Its results are kept
+in `compatibility-DIR.jsonl` of the working directory, so that a second run continues the first.
 """
 
-import copy
+import argparse
 import re
 import sys
 import warnings
@@ -13,9 +17,11 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
 
+import census
 import jax
 import jax.numpy as jnp
 import mujoco
+import mujoco_steps
 import numpy as np
 
 from brax import contact, plugins
@@ -25,11 +31,9 @@ from brax.io import mjcf
 
 PAGE = Path(__file__).with_suffix(".md")
 PACKAGES = ("gymnasium", "dm_control")
-SECONDS = 1.0
 STATES = 12
 CLOSE = (1e-9, 1e-6, 1e-3)
 """Bounds by which the page reports the error of a step."""
-RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
 DEEP, DEEPER = 0.01, 1.5
 """Greatest depth of a contact [m], and as a multiple of MuJoCo's."""
 
@@ -77,12 +81,6 @@ the differences:
   reference for 40 contacts in 5 states is Newton's method on the depth.
 """
 
-QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
-"""Each program runs for a second of simulation only."""
-
-_ELEMENT = re.compile(r"^\w+ '[^']*'( \([^)]*\))?( and \w+ '[^']*'( \([^)]*\))?)?:? ?")
-"""Start of a problem: the element, or the two elements, that it names."""
-
 STATUSES = ("runs", "loads", "refused", "fails")
 
 
@@ -126,7 +124,7 @@ def judge(name: str, path: Path, largest: float = np.inf) -> Row:
                 sys, sys.init_q, jnp.zeros(sys.qd_size())
             )
     except ModelError as error:
-        return Row(name, "refused", reasons(error.problems or (str(error),)))
+        return Row(name, "refused", census.reasons(error.problems or (str(error),)))
     if sys.qd_size() > largest:
         return Row(name, "loads", f"{sys.qd_size()} degrees of freedom, not simulated")
     depth, finite = simulate(sys, start)
@@ -143,19 +141,14 @@ def judge(name: str, path: Path, largest: float = np.inf) -> Row:
     return Row(name, "runs", told, compared(path))
 
 
-def reasons(problems: Sequence[str]) -> str:
-    """Return the problems without their elements, each once, and how often."""
-    plain = [_ELEMENT.sub("", p.splitlines()[0]).split(". Registered:")[0] for p in problems]
-    counted = {p: plain.count(p) for p in dict.fromkeys(plain)}
-    return "; ".join(f"{p} ({n} times)" if n > 1 else p for p, n in counted.items())
-
-
 def simulate(sys: System, state: object) -> tuple[float, bool]:
-    """Return the depth [m] of the deepest contact after `SECONDS`, and whether all stays finite."""
+    """Return the depth [m] of the deepest contact after a second, and whether all stays finite."""
     engine = plugins.get("pipeline", "generalized")
-    steps = max(1, round(SECONDS / 10 / float(sys.opt.timestep)))
+    steps = max(1, round(mujoco_steps.SECONDS / 10 / float(sys.opt.timestep)))
     rest = jnp.zeros(sys.act_size())
-    advance = jax.jit(lambda s: engine.step(sys, s, rest, steps), compiler_options=QUICK)
+    advance = jax.jit(
+        lambda s: engine.step(sys, s, rest, steps), compiler_options=mujoco_steps.QUICK
+    )
     for _ in range(10):
         state = advance(state)
         if not (np.isfinite(state.q).all() and np.isfinite(state.qd).all()):
@@ -164,145 +157,24 @@ def simulate(sys: System, state: object) -> tuple[float, bool]:
     return (0.0 if found is None else float(max(0.0, -found.dist.min()))), True
 
 
-def mujoco_model(path: Path) -> mujoco.MjModel:
-    """Return the model as MuJoCo has it, with its present search for contacts."""
-    model = mjcf.load_mjmodel(path, allow_external_assets=True)
-    model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
-    return model
-
-
 def mujoco_depth(path: Path) -> float:
     """Return the depth of MuJoCo's deepest contact after the same time."""
-    model = mujoco_model(path)
+    model = census.mujoco_model(path)
     data = mujoco.MjData(model)
-    while data.time < SECONDS:
+    while data.time < mujoco_steps.SECONDS:
         mujoco.mj_step(model, data)
     return max(0.0, -min((c.dist for c in data.contact), default=0.0))
 
 
-class Found(NamedTuple):
-    """Contacts of the states that are compared, each (STATES, n_contacts, ...)."""
-
-    dist: np.ndarray
-    pos: np.ndarray
-    frame: np.ndarray
-    first: np.ndarray
-    """Links of the first geom; `second` are those of the second."""
-    second: np.ndarray
-
-
 def compared(path: Path) -> str:
-    """Return how near steps are to MuJoCo's, if necessary also with the contacts exchanged.
-
-    An error is of the change of rates in a step, against MuJoCo's, over the largest change.
-    """
-    model = exact_model(path)
-    before, after = along_mujoco(model)
+    """Return how near steps are to MuJoCo's, if necessary also with the contacts exchanged."""
+    model = mujoco_steps.exact(census.mujoco_model(path))
+    before, after = mujoco_steps.simulated(model, STATES)
     with jax.enable_x64(True):
         sys = mjcf.load(path, allow_external_assets=True)
-        sys = sys.tree_replace({"opt.iterations": 40, "opt.ls_iterations": 15})
-        moved = rates_after(sys, before)
-        most = np.maximum(np.abs(after - before[1]).max(axis=1), 1e-9)
-        error = np.abs(moved - after).max(axis=1) / most
-        told = closeness(error)
-        if error.max() < CLOSE[-1] or not sys.collisions or model.opt.integrator == RK4:
-            return told
-        found = contacts_at(sys, before)
-    put = with_contacts(model, links(sys, model), before, found)
-    return f"{told}; with its contacts {closeness(np.abs(moved - put).max(axis=1) / most)}"
-
-
-def rates_after(sys: System, before: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the rates one step after some states."""
-    engine = plugins.get("pipeline", "generalized")
-
-    def step(q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array) -> jax.Array:
-        state = engine.init(sys, q, qd)
-        if len(activation):
-            state = state.replace(activation=activation)
-        return engine.step(sys, state, ctrl).qd
-
-    return np.asarray(jax.jit(jax.vmap(step), compiler_options=QUICK)(*map(jnp.asarray, before)))
-
-
-def contacts_at(sys: System, before: Sequence[np.ndarray]) -> Found:
-    """Return the contacts at some states."""
-    engine = plugins.get("pipeline", "generalized")
-
-    def look(q: jax.Array, qd: jax.Array) -> Found:
-        found = contact.get(sys, engine.init(sys, q, qd).x)
-        pairs = (jnp.broadcast_to(side, found.dist.shape) for side in found.link_idx)
-        return Found(found.dist, found.pos, found.frame, *pairs)
-
-    out = jax.jit(jax.vmap(look), compiler_options=QUICK)(*map(jnp.asarray, before[:2]))
-    return Found(*map(np.asarray, out))
-
-
-def exact_model(path: Path) -> mujoco.MjModel:
-    """Return the model as MuJoCo has it, with enough steps of its solvers."""
-    model = mujoco_model(path)
-    model.opt.tolerance, model.opt.ls_tolerance, model.opt.ccd_tolerance = 1e-12, 1e-6, 1e-14
-    model.opt.iterations, model.opt.ls_iterations, model.opt.ccd_iterations = 200, 100, 1000
-    model.opt.noslip_iterations = 0
-    return model
-
-
-def along_mujoco(model: mujoco.MjModel) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Coordinates, rates, activations and controls of states, and the rates one step later."""
-    data, rng = mujoco.MjData(model), np.random.default_rng(0)
-    low, high = np.where(model.actuator_ctrllimited[:, None], model.actuator_ctrlrange, (-1, 1)).T
-    before, after = [], []
-    for _ in range(STATES):
-        data.ctrl[:] = rng.uniform(low, high)
-        mujoco.mj_step(model, data, max(1, int(SECONDS / STATES / model.opt.timestep)))
-        before.append([a.copy() for a in (data.qpos, data.qvel, data.act, data.ctrl)])
-        mujoco.mj_step(model, data)
-        after.append(data.qvel.copy())
-    return tuple(np.array(a) for a in zip(*before, strict=True)), np.array(after)
-
-
-def links(sys: System, model: mujoco.MjModel) -> np.ndarray:
-    """Return the link that each of MuJoCo's bodies is part of, -1 for the world."""
-    out = np.full(model.nbody, -1)
-    for body in range(1, model.nbody):
-        name = model.body(body).name
-        known = name in sys.link_names
-        out[body] = sys.link_names.index(name) if known else out[model.body_parentid[body]]
-    return out
-
-
-def with_contacts(
-    model: mujoco.MjModel, link: np.ndarray, before: Sequence[np.ndarray], found: Found
-) -> np.ndarray:
-    """Return the rates after a step of MuJoCo with exchanged positions and normals of contacts.
-
-    All else of a contact is that of the nearest of MuJoCo's between the same links; where MuJoCo
-    has none between them there is none.
-    """
-    data, after = mujoco.MjData(model), []
-    for i, at in enumerate(zip(*before, strict=True)):
-        mujoco.mj_resetData(model, data)
-        data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = at
-        mujoco.mj_step1(model, data)
-        theirs = [(copy.copy(c), link[model.geom_bodyid[c.geom]].tolist()) for c in data.contact]
-        for c in data.contact:
-            c.exclude = 1
-        for dist, pos, frame, *pair in zip(*(part[i] for part in found), strict=True):
-            same = [(c, side) for c, side in theirs if side in (pair, pair[::-1])]
-            if not same:
-                continue
-            like, side = min(same, key=lambda c: np.abs(c[0].pos - pos).sum())
-            if dist < like.includemargin:
-                made = copy.copy(like)
-                made.dist, made.pos[:], made.exclude = dist, pos, 0
-                made.frame[:] = np.ravel(frame) * ([1] * 9 if side == pair else [-1] * 6 + [1] * 3)
-                mujoco.mj_addContact(model, data, made)
-        mujoco.mj_makeConstraint(model, data)
-        mujoco.mj_projectConstraint(model, data)
-        mujoco.mj_fwdVelocity(model, data)
-        mujoco.mj_step2(model, data)
-        after.append(data.qvel.copy())
-    return np.array(after)
+        error, put = mujoco_steps.both_errors(sys, model, before, after)
+    told = closeness(error)
+    return told if put is None else f"{told}; with its contacts {closeness(put)}"
 
 
 def closeness(error: np.ndarray) -> str:
@@ -343,5 +215,36 @@ def page(found: Sequence[Row]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def sections() -> list[str]:
+    """Return the page's sections, each from its heading on."""
+    return re.split(r"^(?=## )", PAGE.read_text(), flags=re.M)[1:]
+
+
+def main() -> None:
+    """Write the page, or print the table of a folder."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--largest", type=float, default=np.inf, help="most degrees of freedom")
+    parser.add_argument("--models", type=Path, metavar="DIR", help="print this folder's table")
+    parser.add_argument("--section", help="put the table into the page, under this heading")
+    parser.add_argument("--seconds", type=int, default=60, help="time limit of a model")
+    asked = parser.parse_args()
+    if asked.models is None:
+        mine = tuple(f"## {package}: " for package in PACKAGES)
+        others = [part for part in sections() if not part.startswith(mine)]
+        PAGE.write_text("\n".join([page(rows(asked.largest)), *others]))
+        return
+    if not asked.models.is_dir():
+        parser.error(f"no such folder: {asked.models}")
+    results = Path(f"compatibility-{asked.models.resolve().name}.jsonl")
+    found = census.census(asked.models, results, asked.seconds, asked.largest)
+    told = census.section(asked.section or str(asked.models), found)
+    if not asked.section:
+        print(told)
+        return
+    others = [part for part in sections() if not part.startswith(f"## {asked.section}: ")]
+    head = PAGE.read_text().partition("\n## ")[0]
+    PAGE.write_text("\n".join([head, *others, told]))
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(rows(float(sys.argv[1]) if sys.argv[1:] else np.inf)))
+    main()

@@ -30,7 +30,7 @@ def script():
 
 @pytest.mark.slow
 def test_the_page_has_every_file_in_which_something_moves(script):
-    told = re.findall(r"^\| (\S+\.xml) ", PAGE, re.M)
+    told = re.findall(r"^\| ((?:gymnasium|dm_control)/\S+\.xml) ", PAGE, re.M)
     assert told == [name for name, path in script.files() if script.moves(path)]
 
 
@@ -39,6 +39,35 @@ def test_the_page_has_every_file_in_which_something_moves(script):
 def test_the_page_says_what_becomes_of_a_file(script, name):
     (path,) = [path for each, path in script.files() if each == name]
     assert script.table([script.judge(name, path)]) in PAGE
+
+
+PENDULUM = """<mujoco><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/>
+</body></worldbody>{}</mujoco>"""
+USER = '<actuator><general joint="j" dyntype="user"/></actuator>'
+FOLDER = {
+    "agrees.xml": PENDULUM.format(""),
+    "refused.xml": PENDULUM.format(USER),
+    "part.xml": "<mujocoinclude/>",
+    "fixed.xml": "<mujoco/>",
+}
+
+
+@pytest.mark.slow
+def test_a_folder_is_tried_file_by_file_and_only_once(script, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    models = tmp_path / "robots"
+    models.mkdir()
+    for name, text in FOLDER.items():
+        (models / name).write_text(text)
+    monkeypatch.setattr("sys.argv", ["compatibility", "--models", "robots"])
+    script.main()
+    first = capsys.readouterr().out
+    told = [line.split(" | ")[:2] for line in first.splitlines() if ".xml" in line]
+    assert told == [["| agrees.xml", "agrees"], ["| refused.xml", "refused"]]
+    for name in FOLDER:
+        (models / name).write_text("<mujoco/>")
+    script.main()
+    assert capsys.readouterr().out == first
 
 
 def test_nothing_fails():

@@ -1,0 +1,190 @@
+"""Tries every model file of a folder: which load, and which step as MuJoCo does.
+
+`hatch run compatibility --models DIR` calls this.
+"""
+
+import contextlib
+import json
+import re
+import signal
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import mujoco
+import mujoco_steps
+import numpy as np
+
+from brax.base import System
+from brax.errors import ModelError
+from brax.io import mjcf, urdf
+
+STATES = 6
+WITH_CONTACTS = 1e-6
+"""Bound of the error of a step of MuJoCo with the contacts of `generalized`."""
+HEAD = "| file | | reason | largest error | with its contacts |\n|---|---|---|---|---|"
+
+
+_ELEMENT = re.compile(r"^\w+ '[^']*'( \([^)]*\))?( and \w+ '[^']*'( \([^)]*\))?)?:? ?")
+"""Start of a problem: the element, or the two elements, that it names."""
+
+
+class Row(NamedTuple):
+    """The outcome for a file."""
+
+    file: str
+    status: str
+    """'agrees', 'differs', 'loads' (its steps were not compared), 'refused' or 'fails'; '' if
+    MuJoCo cannot load it or nothing rigid moves in it."""
+    reason: str = ""
+    error: float | None = None
+    """The largest relative error of an acceleration."""
+    with_contacts: float | None = None
+    """That against MuJoCo with the contacts of `generalized`."""
+
+
+class _TimeLimit(BaseException):
+    """Raised in the middle of a model that takes too long; no handler of errors catches it."""
+
+
+def census(folder: Path, results: Path, seconds: int, largest: float) -> list[Row]:
+    """Return the outcomes for all model files in a folder and below.
+
+    Args:
+        folder: the folder.
+        results: a file of results, one JSON object a line. What it has is not tried again.
+        seconds: the time that a model may take. A running compilation is not interrupted.
+        largest: the largest number of degrees of freedom with which steps are compared.
+    """
+    known = {}
+    if results.exists():
+        known = {row.file: row for row in (Row(**json.loads(line)) for line in results.open())}
+    paths = sorted(p for p in folder.rglob("*") if p.suffix in (".xml", ".urdf"))
+    for path in paths:
+        name = str(path.relative_to(folder))
+        if name in known:
+            continue
+        known[name] = _tried(name, path, seconds, largest)
+        with results.open("a") as file:
+            print(json.dumps(known[name]._asdict()), file=file)
+        if known[name].status:
+            print(*known[name], file=sys.stderr, flush=True)
+    return [known[str(p.relative_to(folder))] for p in paths]
+
+
+def section(title: str, rows: list[Row]) -> str:
+    """Return the page's section for a folder: counts, then a table."""
+    mine = [row for row in rows if row.status]
+    counts = Counter(row.status for row in mine)
+    told = (
+        f"{counts['agrees']} step as in MuJoCo, {counts['differs']} differ, {counts['loads']} load "
+        f"and were not compared, {counts['refused']} are refused, {counts['fails']} fail."
+    )
+    table = [f"| {r.file} | {r.status} | {r.reason} | {_number(r.error)} | "
+             f"{_number(r.with_contacts)} |" for r in mine]  # fmt: skip
+    return "\n".join([f"## {title}: {len(mine)} files", "", told, "", HEAD, *table, ""])
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.0e}"
+
+
+def _tried(name: str, path: Path, seconds: int, largest: float) -> Row:
+    """Load a file and compare its steps, within a time limit."""
+    row = Row(name, "")
+    try:
+        with _time_limit(seconds), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for stage in _stages(name, path, largest):
+                row = stage
+    except _TimeLimit:
+        return row._replace(reason=f"not finished after {seconds} s")
+    finally:
+        jax.clear_caches()  # no two files share a program
+    return row
+
+
+def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
+    """Yield what is known of a file, first after loading it, then after its steps."""
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except (ValueError, mujoco.FatalError):  # a part of other files
+        return
+    if not _moves(model):
+        return
+    load = urdf.load if path.suffix == ".urdf" else mjcf.load
+    try:
+        load(path, allow_external_assets=True)
+    except ModelError as error:
+        yield Row(name, "refused", reasons(error.problems or (str(error),)))
+        return
+    except Exception as error:  # a fault, which the table shows
+        yield _fault(name, error)
+        return
+    if model.nv > largest:
+        yield Row(name, "loads", f"{model.nv} degrees of freedom")
+        return
+    yield Row(name, "loads", "steps not compared")
+    try:
+        yield _compared(name, path, load)
+    except Exception as error:
+        yield _fault(name, error)
+
+
+def _compared(name: str, path: Path, load: Callable[..., System]) -> Row:
+    """Compare a file's steps with MuJoCo's."""
+    model = mujoco_steps.exact(mujoco_model(path))
+    before, after = mujoco_steps.simulated(model, STATES)
+    if not all(np.isfinite(part).all() for part in (*before, *after)):
+        return Row(name, "loads", "diverges in MuJoCo")
+    with jax.enable_x64(True):
+        system = load(path, allow_external_assets=True)
+        error, put = mujoco_steps.both_errors(system, model, before, after)
+    worst, exchanged = float(error.max()), None if put is None else float(put.max())
+    agrees = worst < mujoco_steps.CLOSE or (exchanged is not None and exchanged < WITH_CONTACTS)
+    return Row(name, "agrees" if agrees else "differs", "", worst, exchanged)
+
+
+def mujoco_model(path: Path) -> mujoco.MjModel:
+    """Return the model as MuJoCo has it, with its present search for contacts."""
+    model = mjcf.load_mjmodel(path, allow_external_assets=True)
+    model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
+    return model
+
+
+def reasons(problems: Sequence[str]) -> str:
+    """Return the problems without their elements, each once, and how often."""
+    plain = [_ELEMENT.sub("", p.splitlines()[0]).split(". Registered:")[0] for p in problems]
+    counted = {p: plain.count(p) for p in dict.fromkeys(plain)}
+    return "; ".join(f"{p} ({n} times)" if n > 1 else p for p, n in counted.items())
+
+
+def _fault(name: str, error: Exception) -> Row:
+    """Return the outcome of an error that is a fault."""
+    return Row(name, "fails", f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def _moves(model: mujoco.MjModel) -> bool:
+    """Return whether anything rigid moves: a body with joints that is no corner of a flex."""
+    soft = np.concatenate([model.flex_vertbodyid, model.flex_nodebodyid])
+    return bool(np.setdiff1d(model.dof_bodyid, soft).size)
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: int) -> Iterator[None]:
+    """Raise `_TimeLimit` in the block when its time is over."""
+
+    def over(*_: object) -> None:
+        raise _TimeLimit
+
+    former = signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)

@@ -1,0 +1,206 @@
+"""Single steps of models beside MuJoCo's, in double precision.
+
+`compatibility.py` and the tests of model files compare steps with these functions.
+"""
+
+import copy
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+
+from brax import contact, plugins
+from brax.base import System
+
+CLOSE = 1e-3
+"""Bound of the error of a step that counts as MuJoCo's."""
+RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
+SECONDS = 1.0
+"""Time over which states are taken from a simulation."""
+QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
+"""Each program runs a few steps only."""
+
+
+class Before(NamedTuple):
+    """States, one in each row."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    activation: np.ndarray
+    ctrl: np.ndarray
+
+
+class After(NamedTuple):
+    """Velocities and activations after a step, one state in each row."""
+
+    qd: np.ndarray
+    activation: np.ndarray
+
+
+class Found(NamedTuple):
+    """Contacts of the states that are compared, each (states, n_contacts, ...)."""
+
+    dist: np.ndarray
+    pos: np.ndarray
+    frame: np.ndarray
+    first: np.ndarray
+    """Links of the first geom; `second` are those of the second."""
+    second: np.ndarray
+
+
+def exact(model: mujoco.MjModel) -> mujoco.MjModel:
+    """Return the model, after giving MuJoCo's solvers enough steps."""
+    model.opt.tolerance, model.opt.ls_tolerance, model.opt.ccd_tolerance = 1e-14, 1e-6, 1e-14
+    model.opt.iterations, model.opt.ls_iterations, model.opt.ccd_iterations = 200, 100, 1000
+    model.opt.noslip_iterations = 0
+    return model
+
+
+def simulated(model: mujoco.MjModel, states: int) -> tuple[Before, After]:
+    """Return states that MuJoCo simulates under random controls, and what a step makes of each."""
+    data, rng = mujoco.MjData(model), np.random.default_rng(0)
+    low, high = np.where(model.actuator_ctrllimited[:, None], model.actuator_ctrlrange, (-1, 1)).T
+
+    def walk() -> Iterator[mujoco.MjData]:
+        for _ in range(states):
+            data.ctrl[:] = rng.uniform(low, high)
+            mujoco.mj_step(model, data, max(1, int(SECONDS / states / model.opt.timestep)))
+            yield data
+
+    return _stepped(model, walk())
+
+
+def scattered(
+    model: mujoco.MjModel, states: int, spread: tuple[float, float]
+) -> tuple[Before, After]:
+    """Return random states, and what MuJoCo's step makes of each.
+
+    Args:
+        model: MuJoCo's model.
+        states: the number of states. Their controls and activations are random too.
+        spread: standard deviations of the coordinates and of the velocities.
+    """
+    data, rng = mujoco.MjData(model), np.random.default_rng(0)
+
+    def walk() -> Iterator[mujoco.MjData]:
+        for _ in range(states):
+            mujoco.mj_resetData(model, data)
+            mujoco.mj_integratePos(model, data.qpos, spread[0] * rng.normal(size=model.nv), 1.0)
+            data.qvel[:] = spread[1] * rng.normal(size=model.nv)
+            data.ctrl[:], data.act[:] = 2 * rng.normal(size=model.nu), rng.uniform(size=model.na)
+            yield data
+
+    return _stepped(model, walk())
+
+
+def _stepped(model: mujoco.MjModel, walk: Iterator[mujoco.MjData]) -> tuple[Before, After]:
+    """Return the states of a walk, and the velocities and activations one step after each."""
+    before, after = [], []
+    for data in walk:
+        before.append([a.copy() for a in (data.qpos, data.qvel, data.act, data.ctrl)])
+        mujoco.mj_step(model, data)
+        after.append([a.copy() for a in (data.qvel, data.act)])
+    return Before(*map(np.array, zip(*before, strict=True))), After(
+        *map(np.array, zip(*after, strict=True))
+    )
+
+
+def steps(sys: System, before: Before) -> After:
+    """Return what a step of `generalized` makes of states, with enough steps of its solver."""
+    sys = sys.tree_replace({"opt.iterations": 40, "opt.ls_iterations": 15})
+    engine = plugins.get("pipeline", "generalized")
+
+    def step(q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array) -> After:
+        state = engine.init(sys, q, qd)
+        if len(activation):
+            state = state.replace(activation=activation)
+        state = engine.step(sys, state, ctrl)
+        return After(state.qd, state.activation if len(activation) else activation)
+
+    after = jax.jit(jax.vmap(step), compiler_options=QUICK)(*map(jnp.asarray, before))
+    return After(*map(np.asarray, after))
+
+
+def errors(before: Before, found: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the error of each step's change of the velocities, over its largest change."""
+    return np.abs(found - right).max(axis=1) / largest_change(before, right)
+
+
+def largest_change(before: Before, qd: np.ndarray) -> np.ndarray:
+    """Return the largest change of a velocity in each step, bounded away from zero."""
+    return np.maximum(np.abs(qd - before.qd).max(axis=1), 1e-9)
+
+
+def both_errors(
+    sys: System, model: mujoco.MjModel, before: Before, after: After
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the errors of steps, and where some are large those with the contacts exchanged.
+
+    The latter are against a step of MuJoCo that is given the contacts of `generalized`. They are
+    None if all steps are close, if nothing collides, or if MuJoCo integrates by Runge-Kutta, whose
+    stages cannot be given contacts.
+    """
+    moved = steps(sys, before).qd
+    error = errors(before, moved, after.qd)
+    if error.max() < CLOSE or not sys.collisions or model.opt.integrator == RK4:
+        return error, None
+    put = with_contacts(sys, model, before, contacts_at(sys, before))
+    return error, np.abs(moved - put).max(axis=1) / largest_change(before, after.qd)
+
+
+def contacts_at(sys: System, before: Before) -> Found:
+    """Return the contacts at some states."""
+    engine = plugins.get("pipeline", "generalized")
+
+    def look(q: jax.Array, qd: jax.Array) -> Found:
+        found = contact.get(sys, engine.init(sys, q, qd).x)
+        pairs = (jnp.broadcast_to(side, found.dist.shape) for side in found.link_idx)
+        return Found(found.dist, found.pos, found.frame, *pairs)
+
+    out = jax.jit(jax.vmap(look), compiler_options=QUICK)(*map(jnp.asarray, before[:2]))
+    return Found(*map(np.asarray, out))
+
+
+def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Found) -> np.ndarray:
+    """Return the velocities after a step of MuJoCo with exchanged contacts.
+
+    Depths, positions and normals are exchanged. All else of a contact is that of the nearest of
+    MuJoCo's between the same links; where MuJoCo has none between them there is none.
+    """
+    data, after, link = mujoco.MjData(model), [], _links(sys, model)
+    for i, at in enumerate(zip(*before, strict=True)):
+        mujoco.mj_resetData(model, data)
+        data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = at
+        mujoco.mj_step1(model, data)
+        theirs = [(copy.copy(c), link[model.geom_bodyid[c.geom]].tolist()) for c in data.contact]
+        for c in data.contact:
+            c.exclude = 1
+        for dist, pos, frame, *pair in zip(*(part[i] for part in found), strict=True):
+            same = [(c, side) for c, side in theirs if side in (pair, pair[::-1])]
+            if not same:
+                continue
+            like, side = min(same, key=lambda c: np.abs(c[0].pos - pos).sum())
+            if dist < like.includemargin:
+                made = copy.copy(like)
+                made.dist, made.pos[:], made.exclude = dist, pos, 0
+                made.frame[:] = np.ravel(frame) * ([1] * 9 if side == pair else [-1] * 6 + [1] * 3)
+                mujoco.mj_addContact(model, data, made)
+        mujoco.mj_makeConstraint(model, data)
+        mujoco.mj_projectConstraint(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+        mujoco.mj_step2(model, data)
+        after.append(data.qvel.copy())
+    return np.array(after)
+
+
+def _links(sys: System, model: mujoco.MjModel) -> np.ndarray:
+    """Return the link that each of MuJoCo's bodies is part of, -1 for the world."""
+    out = np.full(model.nbody, -1)
+    for body in range(1, model.nbody):
+        name = model.body(body).name
+        known = name in sys.link_names
+        out[body] = sys.link_names.index(name) if known else out[model.body_parentid[body]]
+    return out
