@@ -102,9 +102,7 @@ def _tried(name: str, path: Path, seconds: int, largest: float) -> Row:
             for stage in _stages(name, path, largest):
                 row = stage
     except _TimeLimit:
-        return row._replace(reason=f"not finished after {seconds} s")
-    finally:
-        jax.clear_caches()  # no two files share a program
+        row = row._replace(reason=f"not finished after {seconds} s")
     return row
 
 
@@ -133,6 +131,8 @@ def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
         yield _compared(name, path, load)
     except Exception as error:
         yield _fault(name, error)
+    finally:
+        jax.clear_caches()  # no two files share the program of a step
 
 
 def _compared(name: str, path: Path, load: Callable[..., System]) -> Row:
