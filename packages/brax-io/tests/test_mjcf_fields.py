@@ -37,7 +37,8 @@ damping=".1" frictionloss=".1" margin=".1"><joint joint="j" coef="1"/></fixed></
 <actuator><general joint="j" dyntype="filter" dynprm=".1" gainprm="2" biastype="affine"
 biasprm="0 -1 -.1" ctrllimited="true" ctrlrange="-1 1" forcelimited="true" forcerange="-9 9"
 actlimited="true" actrange="-1 1"/><muscle joint="j" lengthrange="-1 2"/>
-<adhesion body="arm" ctrlrange="0 1"/></actuator>
+<adhesion body="arm" ctrlrange="0 1"/>
+<motor cranksite="tip" slidersite="base" cranklength="3"/></actuator>
 <sensor><jointpos joint="j" cutoff="2"/></sensor>
 <custom><numeric name="vel_damping" data="-.1"/></custom>
 <keyframe><key name="k"/></keyframe></mujoco>"""
@@ -56,8 +57,8 @@ READ = {
     "tendon": """actfrclimited actfrcrange armature damping frictionloss lengthspring limited margin
         range solimp_fri solimp_lim solref_fri solref_lim stiffness""",
     "wrap": "prm",
-    "actuator": """acc0 actearly actlimited actrange armature biasprm ctrllimited ctrlrange damping
-        dynprm forcelimited forcerange gainprm gear lengthrange""",
+    "actuator": """acc0 actearly actlimited actrange armature biasprm cranklength ctrllimited
+        ctrlrange damping dynprm forcelimited forcerange gainprm gear lengthrange""",
     "sensor": "cutoff",
     "cam": "fovy pos quat",
     "key": "act ctrl qpos qvel",
@@ -121,7 +122,7 @@ WITHOUT_EFFECT = {
     "site": "dataid group matid rgba user",
     "pair": "signature",
     "tendon": "group matid plasticadr rgba user width",
-    "actuator": "cranklength ctrlspec history historyadr user",
+    "actuator": "ctrlspec history historyadr user",
     "sensor": "adr datatype historyadr intprm interval needstage noise user",
     "cam": "output resolution user",
     "key": "plastic",
@@ -136,7 +137,7 @@ WITHOUT_EFFECT = {
 }
 """Fields that only are drawn, belong to the user or the file, or to elements that are refused.
 
-Plastic numbers need a `springyield`, those of cranks, delays and plugins an element that is
+Plastic numbers need a `springyield`, those of delays and plugins an element that is
 refused.
 """
 

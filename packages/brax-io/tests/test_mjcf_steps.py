@@ -284,3 +284,33 @@ solreflimit="{numbers}"/><geom size=".1" pos=".2 0 0"/></body>
 <geom size=".1" pos=".2 0 0"/></body></worldbody>
 <equality><joint joint1="j" solref="{numbers}"/></equality></mujoco>"""
     check_steps(text, states=3, tolerance=1e-8, spread=(0.0003, 0.02))
+
+
+CRANKED = """<body name="wheel" pos=".1 .2 0" euler="10 0 20"><joint axis="0 1 0"/>
+<geom size=".05" pos=".2 0 0" mass="1"/><site name="crank" pos="{} .05 .02"/></body>
+<body pos="0 0 .3" euler="20 0 5"><joint axis="1 0 0"/><geom size=".05" pos="0 .2 0" mass="1"/>
+<site name="slider" pos="0 .1 .1" euler="5 20 0"/><body pos="0 .2 0"><joint axis="0 0 1"/>
+<geom size=".05" pos=".1 .1 0" mass="1"/><site name="next" pos=".1 0 0"/></body></body>
+<site name="fixed" euler="0 70 0"/>"""
+CRANKS = """
+<position cranksite="crank" slidersite="slider" cranklength=".5" gear="1.5" kp="9" kv="1"/>
+<motor cranksite="crank" slidersite="fixed" cranklength=".4" gear="-2"/>
+<motor cranksite="next" slidersite="slider" cranklength=".4"/>"""
+
+
+@pytest.mark.parametrize("reach", [".2", pytest.param("2", marks=pytest.mark.slow)])
+def test_slider_cranks(reach):
+    """A crank beyond the rod's reach moves the slider along with it."""
+    check_steps(arm(CRANKS, "", CRANKED.format(reach), ""))
+
+
+@pytest.mark.parametrize("pipeline", ["spring", "positional"])
+def test_slider_cranks_push_in_every_pipeline(pipeline):
+    """A crank that moves along the slider's axis: the rod pushes it with the whole 3 N, on 2 kg."""
+    text = """<mujoco><option gravity="0 0 0"/><worldbody><site name="s" euler="0 90 0"/>
+<body pos="1 0 .3"><joint type="slide" axis="1 0 0"/><geom size=".1" mass="2"/><site name="c"/>
+</body></worldbody><actuator><motor cranksite="c" slidersite="s" cranklength=".5"/></actuator>
+</mujoco>"""
+    sys, engine = mjcf.loads(text), plugins.get("pipeline", pipeline)
+    state = engine.step(sys, engine.init(sys, sys.init_q, jnp.zeros(1)), jnp.array([3.0]))
+    np.testing.assert_allclose(state.qd, [0.003], rtol=1e-4)

@@ -75,14 +75,6 @@ REFUSED = {
         model(after=TENDON.format('stiffness="1" springyield="1"')),
         r"tendon 't'.*springyield",
     ),
-    "crank": (
-        model(
-            HINGE + GEOM + '<site name="s"/><site name="t" pos="0 0 1"/>',
-            after='<actuator><motor cranksite="s" slidersite="t" cranklength="1"/></actuator>',
-        ),
-        r"actuator 'actuator_0'.*transmission 'slidercrank' is not supported; allowed: joint, "
-        "jointinparent, tendon, site",
-    ),
     "adhesion by a rate": (
         actuator('<general body="b" ctrlrange="0 1" biastype="affine" biasprm="0 0 -1"/>'),
         r"actuator 'actuator_0'.*adhesion whose force depends on its rate is not supported",

@@ -128,6 +128,7 @@ def _actuator_leaves(sys: System) -> list[_Row]:
     return [
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
         ("actuator.wrench", sys.actuator.wrench, (nu, 6), ""),
+        ("actuator.crank_length", sys.actuator.crank_length, (nu,), ">= 0"),
         ("actuator.gainprm", sys.actuator.gainprm, (nu, 10), ""),
         ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
         ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),

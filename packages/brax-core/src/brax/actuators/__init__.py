@@ -2,9 +2,10 @@
 
 The types are `affine`, `general`, `integral`, `filter` and `muscle`. `actuator_forces` evaluates
 the actuators of a model at a state, by their laws (`force_law`), the transmissions to joints and
-sites (`joint_transmission`, `site_transmission`) and the tendons (`tendons`, `spatial_tendons`,
-`tendon_wrapping`). The pipelines and `brax.sensors` import those; plugins import only what is
-exported here. Start reading at `interface`, then `actuator_forces`.
+sites (`joint_transmission`, `rotation_transmission`, `site_transmission`, `crank_transmission`) and
+the tendons (`tendons`, `spatial_tendons`, `tendon_wrapping`). The pipelines and `brax.sensors`
+import those; plugins import only what is exported here. Start reading at `interface`, then
+`actuator_forces`.
 """
 
 from brax.actuators.interface import ActuatorParams, ActuatorType

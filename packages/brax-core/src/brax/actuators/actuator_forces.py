@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.crank_transmission import crank_transmission, on_cranks
 from brax.actuators.force_law import (
     ActuatorLength,
     Command,
@@ -33,7 +34,8 @@ class ActuatorsAtState(NamedTuple):
     force: jax.Array
     """Force of each on the driven element, before its gear, (nu, batch)."""
     reach: LinkTransmission | None
-    """Transmission of the actuators on sites, ball and free joints; None if there are none."""
+    """Transmission of the actuators on sites, cranks, ball and free joints; None if there are
+    none."""
     tendons: TendonsAtState | None
     """The tendons; None if the model has none."""
     share: jax.Array | None = None
@@ -84,8 +86,8 @@ def sees_links(sys: System) -> bool:
 
 
 def acts_on_links(sys: System) -> bool:
-    """Return whether any actuator acts on a site, a ball joint or a free joint."""
-    return on_sites(sys) or bool(on_rotations(sys))
+    """Return whether any actuator acts on a site, a crank, a ball joint or a free joint."""
+    return bool(on_sites(sys) or on_cranks(sys) or on_rotations(sys))
 
 
 def actuator_states(
@@ -100,9 +102,10 @@ def actuator_states(
     reach = tendons = None
     if acts_on_links(sys):
         assert links is not None
-        sites = [site_transmission(sys, links)] if on_sites(sys) else []
-        rotations = [rotation_transmission(sys, q, links)] if on_rotations(sys) else []
-        reach = functools.reduce(LinkTransmission.joined, sites + rotations)
+        parts = [site_transmission(sys, links)] if on_sites(sys) else []
+        parts += [crank_transmission(sys, links)] if on_cranks(sys) else []
+        parts += [rotation_transmission(sys, q, links)] if on_rotations(sys) else []
+        reach = functools.reduce(LinkTransmission.joined, parts)
         # An actuator drives one element, so at most one of the terms of its length is not zero.
         length, velocity = length + reach.length, velocity + reach.velocity
     if sys.tendon_names:

@@ -46,9 +46,10 @@ class LinkTransmission(NamedTuple):
         return jax.tree.map(lambda x: sum_rows(x, self.link, n_links), pushed)
 
 
-def on_sites(sys: System) -> bool:
-    """Return whether any actuator acts on a site."""
-    return max(sys.actuator_site, default=-1) >= 0
+def on_sites(sys: System) -> tuple[int, ...]:
+    """Return the actuators that push a site."""
+    cranks = zip(sys.actuator_site, sys.actuator_crank, strict=True)
+    return tuple(a for a, (site, crank) in enumerate(cranks) if site >= 0 and not crank)
 
 
 def site_frames(sys: System, sites: Sequence[int], links: Frames) -> Frames:
@@ -75,7 +76,7 @@ def site_transmission(sys: System, links: Frames) -> LinkTransmission:
         sys: the model, with an actuator on a site, its leaves with a trailing batch axis.
         links: frames of the links in the world, and their velocities, in the model's order.
     """
-    acting = [a for a, s in enumerate(sys.actuator_site) if s >= 0]
+    acting = on_sites(sys)
     site = [sys.actuator_site[a] for a in acting]
     ref = [sys.actuator_refsite[a] for a in acting]
     frame = site_frames(sys, site, links)
@@ -98,7 +99,7 @@ def site_transmission(sys: System, links: Frames) -> LinkTransmission:
     owner, nu = tuple(acting[k] for k in row), sys.act_size()
     # By virtual work, the velocity of the length is the power of a unit force.
     velocity = sum_rows(push.dot(Spatial(moved.ang, moved.vel)), owner, nu)
-    return LinkTransmission(owner, link, push, sum_rows(length, tuple(acting), nu), velocity)
+    return LinkTransmission(owner, link, push, sum_rows(length, acting, nu), velocity)
 
 
 def _acted_on(sys: System, actuator: int) -> Iterator[tuple[int, bool, float]]:

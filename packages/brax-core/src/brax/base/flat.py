@@ -76,6 +76,7 @@ _SAME = {
     "eq_solref": "equality.solref",
     "eq_solimp": "equality.solimp",
     "actuator_gear": "actuator.gear",
+    "actuator_cranklength": "actuator.crank_length",
     "actuator_gainprm": "actuator.gainprm",
     "actuator_biasprm": "actuator.biasprm",
     "actuator_dynprm": "actuator.dynprm",

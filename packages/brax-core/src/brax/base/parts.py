@@ -247,6 +247,8 @@ class Actuator(Base):
     force times gear, shape (nu, 6). On sites they are in the axes of the site, or of the reference
     site. On joints the force is in the world's axes, and the torque in those of the link, or of the
     frame before the joint."""
+    crank_length: jax.Array
+    """Length of the rod of slider-cranks [m], shape (nu,)."""
     gainprm: jax.Array
     """Gain parameters, shape (nu, 10)."""
     biasprm: jax.Array

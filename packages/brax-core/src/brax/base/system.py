@@ -208,7 +208,10 @@ class System(Base):
     actuator_site: tuple[int, ...] = static()
     """Site that each actuator acts on, -1 if it acts on none."""
     actuator_refsite: tuple[int, ...] = static()
-    """Site that each actuator on a site acts against, -1 if against none."""
+    """Site that each actuator on a site acts against, -1 if against none. For a slider-crank, the
+    site along whose z axis the slider moves."""
+    actuator_crank: tuple[bool, ...] = static()
+    """True for actuators that move a slider by a crank at their site."""
     actuator_body: tuple[tuple[str, int] | None, ...] = static()
     """Kind and index of the body of each adhesion actuator: a link, fixed, or the world, -1; None
     for other actuators."""

@@ -215,6 +215,7 @@ def _actuators(parts: CheckedDescription) -> dict[str, Any]:
         actuator_tendon=tuple(tendons[a.tendon] for a in actuators),
         actuator_site=tuple(sites[a.site] for a in actuators),
         actuator_refsite=tuple(sites[a.refsite] for a in actuators),
+        actuator_crank=tuple(bool(a.crank_length) for a in actuators),
         actuator_body=tuple(_object(parts, "body", a.body) if a.body else None for a in actuators),
         actuator_early=tuple(a.early for a in actuators),
     )

@@ -25,6 +25,7 @@ class Description(CouplingDescription):
         tendon: str = "",
         site: str = "",
         refsite: str = "",
+        crank_length: float = 0.0,
         body: str = "",
         gear: float = 1.0,
         wrench: Sequence[float] | None = None,
@@ -48,6 +49,8 @@ class Description(CouplingDescription):
             tendon: the tendon that it pulls.
             site: the site that it acts on.
             refsite: the site that it acts against; it then has a length.
+            crank_length: length of a rod [m] from the site to a slider on the z axis of the
+                reference site, which the actuator moves; 0 for no slider-crank.
             body: the body that adheres to everything its geoms touch. The force is shared equally
                 by the contacts, along their normals; there is no gear, and length and velocity are
                 zero.
@@ -76,11 +79,12 @@ class Description(CouplingDescription):
         ranges = dict(ctrl_range=ctrl_range, force_range=force_range)
         values = driven | ranges | dict(activation_range=activation_range, early=bool(early))
         values |= dict(in_parent=bool(in_parent))
-        actuator = Element("actuator", name, values | dict(type=type, gear=gear), line)
+        numbers = dict(type=type, gear=gear, crank_length=float(crank_length))
+        actuator = Element("actuator", name, values | numbers, line)
         parameters = dict(gainprm=gainprm, biasprm=biasprm, dynprm=dynprm)
         vectors = {key: (padded(given, 10), 10) for key, given in parameters.items()}
         if wrench is None:
-            wrench = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0) if site else (0.0,) * 6
+            wrench = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0) if site and not crank_length else (0.0,) * 6
         vectors |= dict(wrench=(wrench, 6), length_range=(length_range, 2))
         return self._add(self._actuators, actuator, **vectors)
 

@@ -42,9 +42,9 @@ TRANSLATED = {
     "geom_names geom_types geom_link geom_priority "
     "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
     "tendon_joints tendon_path actuator_names actuator_types actuator_joint actuator_in_parent "
-    "actuator_tendon actuator_site actuator_refsite actuator_body sensor_names sensor_types "
-    "sensor_object sensor_reference camera camera_names camera_link camera_mocap camera_modes "
-    "camera_target camera_aim keyframes keyframe_names integrator file_model",
+    "actuator_tendon actuator_site actuator_refsite actuator_crank actuator_body sensor_names "
+    "sensor_types sensor_object sensor_reference camera camera_names camera_link camera_mocap "
+    "camera_modes camera_target camera_aim keyframes keyframe_names integrator file_model",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
     "sweeps max_geom_pairs max_contact_points eulerdamp enable_fluid",
     Link: "transform inertia invweight",
@@ -54,7 +54,8 @@ TRANSLATED = {
     Geom: "transform size friction elasticity solref solimp solmix margin gap invweight fluid rgba",
     Tendon: "coef share length0 stiffness damping lengthspring limit margin actuator_range "
     "solref_limit solimp_limit solref_friction solimp_friction invweight",
-    Actuator: "gear gainprm biasprm dynprm length_range ctrl_range activation_range force_range",
+    Actuator: "gear crank_length gainprm biasprm dynprm length_range ctrl_range activation_range "
+    "force_range",
 }
 """Fields that are converted, or that MuJoCo's model does not need.
 

@@ -13,6 +13,7 @@ def actuator_numbers(actuators: Sequence[Element]) -> Actuator:
     return Actuator(
         column(actuators, "gear", 1)[:, 0],
         column(actuators, "wrench", 6),
+        column(actuators, "crank_length", 1)[:, 0],
         column(actuators, "gainprm", 10),
         column(actuators, "biasprm", 10),
         column(actuators, "dynprm", 10),

@@ -299,6 +299,12 @@ def actuator(actuator: Element, kind: Any, joints: Mapping[str, Any]) -> Iterato
 def _direction(actuator: Element, joint: Any) -> Iterator[str]:
     """Yield the problems of an actuator's direction on the joint that it drives, None for none."""
     width = 1 if joint is None else joint.qd_width
+    if not 0 <= actuator.crank_length < np.inf:
+        yield f"{actuator}: crank_length must be finite and >= 0, got {actuator.crank_length}"
+    elif actuator.crank_length and not (actuator.site and actuator.refsite):
+        yield f"{actuator}: a slider-crank needs a site and a refsite"
+    elif actuator.crank_length and np.any(actuator.wrench):
+        yield f"{actuator}: a slider-crank has no wrench; leave it out"
     if width > 1 and not (is_ball(joint) or is_free(joint)):
         yield (
             f"{actuator}: joint '{actuator.joint}' has {width} degrees of freedom; an actuator "

@@ -241,7 +241,8 @@ def _actuators(
         on, ref = model.actuator_trnid[a]
         if what not in TRANSMISSIONS:
             continue  # refused
-        relative = what == "site" and ref >= 0
+        crank = what == "slidercrank"
+        relative = crank or (what == "site" and ref >= 0)
         law = actuator_law(model, a, custom.types["actuator"].get(a, ""))
         if law is None:
             continue  # refused
@@ -254,8 +255,9 @@ def _actuators(
             law.type,
             actuators[a],
             tendon=tendons[on] if what == "tendon" else "",
-            site=sites[on] if what == "site" else "",
+            site=sites[on] if crank or what == "site" else "",
             refsite=sites[ref] if relative else "",
+            crank_length=float(model.actuator_cranklength[a]) if crank else 0.0,
             body=bodies[on] if what == "body" else "",
             **_gear(model, a, what),
             gainprm=law.gainprm,

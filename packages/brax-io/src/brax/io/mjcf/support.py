@@ -59,7 +59,7 @@ A field that the installed MuJoCo does not have is skipped. Geoms count only if 
 EQUALITIES = ("connect", "weld", "joint", "tendon")
 """The supported types of equality constraints."""
 
-TRANSMISSIONS = (*JOINT_TRANSMISSIONS, "tendon", "site", "body")
+TRANSMISSIONS = (*JOINT_TRANSMISSIONS, "tendon", "site", "slidercrank", "body")
 """The supported transmissions."""
 
 _DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
