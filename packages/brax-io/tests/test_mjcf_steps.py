@@ -286,6 +286,14 @@ solreflimit="{numbers}"/><geom size=".1" pos=".2 0 0"/></body>
     check_steps(text, states=3, tolerance=1e-8, spread=(0.0003, 0.02))
 
 
+@pytest.mark.slow
+def test_a_mesh_in_a_fluid_is_the_ellipsoid_of_its_inertia():
+    wedge = "0 0 0 .5 0 0 0 .3 0 0 0 .2 .4 .2 0"
+    check_steps(f"""<mujoco><option density="500" viscosity=".2" wind="1 0 2"/>
+<asset><mesh name="m" vertex="{wedge}"/></asset><worldbody><body><freejoint/>
+<geom type="mesh" mesh="m" fluidshape="ellipsoid"/></body></worldbody></mujoco>""")
+
+
 CRANKED = """<body name="wheel" pos=".1 .2 0" euler="10 0 20"><joint axis="0 1 0"/>
 <geom size=".05" pos=".2 0 0" mass="1"/><site name="crank" pos="{} .05 .02"/></body>
 <body pos="0 0 .3" euler="20 0 5"><joint axis="1 0 0"/><geom size=".05" pos="0 .2 0" mass="1"/>

@@ -192,6 +192,14 @@ ACCEPTED = {
     "frictionloss": joint('frictionloss="1"'),
     "ref": joint('ref="0.1"'),
     "ball": joint('type="ball" range="0 1" stiffness="1" damping="1" frictionloss="1"'),
+    "ball that is always at its bound": joint('type="ball" range="0 0" limited="true"'),
+    "plugin of a sensor": model(
+        before='<extension><plugin plugin="mujoco.sensor.touch_grid"/></extension>',
+        body=HINGE + GEOM + '<site name="s"/>',
+        after="""<sensor><plugin plugin="mujoco.sensor.touch_grid" objtype="site" objname="s">
+<config key="size" value="2 2"/><config key="fov" value="90 90"/><config key="gamma" value="0"/>
+<config key="nchannel" value="1"/></plugin></sensor>""",
+    ),
     "margin of a limit": joint('range="-1 1" margin="0.1"'),
     "medium": option('density="1.2" viscosity="0.1" wind="1 0 0"'),
     "ellipsoid in no fluid": geom('fluidshape="ellipsoid"'),

@@ -210,6 +210,9 @@ def test_what_an_ellipsoid_takes_along_is_mujocos_as_far_as_that_is_exact():
 def test_a_geom_that_is_no_ellipsoid_to_a_medium_is_refused():
     with pytest.raises(ModelError, match="a plane has no ellipsoid model in a fluid"):
         in_water(type="plane", fluidcoef=(0.5, 0.25, 1.5, 1, 1)).build()
+    corners = ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
+    with pytest.raises(ModelError, match="needs three semi-axes as its size"):
+        in_water(type="mesh", points=corners, fluidcoef=(0.5, 0.25, 1.5, 1, 1)).build()
 
 
 PADDLE = """<mujoco><option gravity="0 0 0" density="1000" viscosity=".1"/><worldbody><body>

@@ -73,5 +73,7 @@ def streamed(geom: Element, kind: Any) -> Iterator[str]:
     """Yield the problems that a geom of a known type has in the fluid's ellipsoid model."""
     if geom.streamed and not kind.streamed:
         yield f"{geom}: a {kind.name} has no ellipsoid model in a fluid; leave fluidcoef out"
+    elif geom.streamed and kind.least_points and not (geom.size > 0).all():
+        yield f"{geom}: its ellipsoid model in a fluid needs three semi-axes as its size"
     if geom.streamed and (geom.fluidcoef < 0).any():
         yield f"{geom}: fluidcoef must be >= 0, got {geom.fluidcoef.tolist()}"

@@ -232,7 +232,8 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
             f"{joint}: type '{kind.name}' needs {kind.user_width} user "
             f"numbers, got {len(joint.user)}"
         )
-    yield from _bounds(joint, "range", strict=True)
+    # A ball joint whose whole angle is bounded by 0 is at its bound in one pose only, as in MuJoCo.
+    yield from _bounds(joint, "range", strict=is_plain(kind))
     if joint.actuator_range is not None and kind.qd_width != 1:
         yield f"{joint}: actuator_range needs a joint with one degree of freedom"
     yield from _bounds(joint, "actuator_range", strict=False)

@@ -30,12 +30,21 @@ class MeshVertex(NamedTuple):
 
 
 class Mesh(GeometryType):
-    """The convex hull of the shape's vertices. Its size parameters are only scales of length."""
+    """The convex hull of the shape's vertices.
+
+    Its size parameters are only scales of length, and the semi-axes of the ellipsoid that stands
+    for it in a fluid.
+    """
 
     name = "mesh"
     size_names = ()
     least_points = 4
     corners = 4
+    streamed = True
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Return the size: MuJoCo gives a mesh the half sides of the box of its inertia."""
+        return size
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """Return the farthest vertex, by comparing all of them."""

@@ -112,10 +112,7 @@ _WITHOUT_EFFECT = {
     "skin": "only drawn by MuJoCo",
 }
 
-_REFUSED_KINDS = {
-    "flex": "deformable bodies are not supported",
-    "plugin": "MuJoCo's plugins are not supported",
-}
+_REFUSED_KINDS = {"flex": "deformable bodies are not supported"}
 
 
 def notes(model: mujoco.MjModel, custom: custom_elements.Custom) -> list[Note]:
@@ -242,9 +239,21 @@ def _element_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> It
             yield Note(kind, i, "refused", reason)
     for i, reason in left_out(model, plugin_types):
         yield Note("sensor", i, "ignored", reason)
+    yield from _plugin_notes(model)
     for kind, reason in _WITHOUT_EFFECT.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "ignored", reason)
+
+
+def _plugin_notes(model: mujoco.MjModel) -> Iterator[Note]:
+    """Yield the instances of plugins; what one moves is refused by its element too."""
+    moving = {*model.body_plugin.tolist(), *model.actuator_plugin.tolist()}
+    moving |= {*model.geom_plugin[can_collide(model).any(axis=1)].tolist()}
+    for i in range(count(model, "plugin")):
+        if i in moving:
+            yield Note("plugin", i, "refused", "MuJoCo's plugins are not supported")
+        else:
+            yield Note("plugin", i, "ignored", "only a sensor, or a geom that cannot collide")
 
 
 def _ignored_numerics(model: mujoco.MjModel) -> Iterator[Note]:
