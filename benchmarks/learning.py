@@ -1,7 +1,7 @@
 """Learning curves of the environments: trains by a recipe over seeds, stores, draws a page.
 
     python benchmarks/learning.py train ant
-    python benchmarks/learning.py train pusher --steps 1000000 --seeds 3
+    python benchmarks/learning.py train hopper --first 20 --seeds 3
     python benchmarks/learning.py train ant --trainer shac --name ant_shac
     python benchmarks/learning.py page
 
@@ -42,14 +42,13 @@ def main():
 @main.command()
 @click.argument("env")
 @click.option("--preset", default="cpu", show_default=True)
-@click.option("--trainer", default="ppo", show_default=True)
-@click.option("--steps", type=int, help="Environment steps, if not as many as the recipe says.")
-@click.option("--seeds", default=3, show_default=True)
+@click.option("--trainer", help="By default the one that `brax train` takes.")
+@click.option("--first", default=10, show_default=True, help="The first of the seeds.")
+@click.option("--seeds", default=5, show_default=True)
 @click.option("--name", help="Of the file; by default ENV.")
-def train(env, preset, trainer, steps, seeds, name):
-    """Trains in ENV over seeds, by a recipe alone, and stores the curves."""
-    command = ["sweep", env, "--trainer", trainer, "--preset", preset, "--seeds", str(seeds)]
-    command += [] if steps is None else ["--steps", str(steps)]
+def train(env, preset, trainer, first, seeds, name):
+    """Trains in ENV over seeds, one after the other, by a recipe alone, and stores the curves."""
+    command = ["train", env, *(["--trainer", trainer] if trainer else []), "--preset", preset]
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     report = {
         "environment": env,
@@ -58,29 +57,56 @@ def train(env, preset, trainer, steps, seeds, name):
         "commit": about.commit(),
         "machine": about.machine(),
         "versions": about.versions("brax-agents"),
+        "seeds": list(range(first, first + seeds)),
     }
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        place = ["--runs", folder, "--name", "sweep"]
-        subprocess.run([*BRAX, *command, *place], check=True)
-        report["seconds"] = round(time.perf_counter() - start, 1)
-        found = [Path(folder) / "sweep" / "default" / f"seed{seed}" for seed in range(seeds)]
+        found = [Path(folder) / f"seed{seed}" for seed in report["seeds"]]
+        times = [
+            timed([*command, "--seed", str(seed), "--runs", folder, "--name", run.name])
+            for seed, run in zip(report["seeds"], found, strict=True)
+        ]
+        report["seconds"], report["cpu_seconds"] = map(list, zip(*times, strict=True))
         report |= learned(found)
     report |= {"load": os.getloadavg()[0], "random": random_return(env, report["settings"])}
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"{name or env}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
+def timed(command):
+    """Run a command of brax, and return its time and that of its CPU cores [s]."""
+    start, used = time.perf_counter(), os.times()
+    subprocess.run([*BRAX, *command], check=True)
+    now = os.times()
+    cpu = now.children_user + now.children_system - used.children_user - used.children_system
+    return round(time.perf_counter() - start, 1), round(cpu, 1)
+
+
 def learned(folders):
-    """Return the settings and reports of runs that differ in their seeds."""
+    """Return the agent, settings and reports of runs that differ in their seeds."""
     series = [curves.read(folder, METRIC) for folder in folders]
-    settings = dict(run_directory.read(folders[0]).config)
+    record = run_directory.read(folders[0])
+    settings = dict(record.config)
     settings.pop("seed", None)
     return {
+        "trainer": record.trainer,
         "settings": settings,
         "steps": series[0][0].tolist(),
         "returns": [[float(f"{x:.6g}") for x in values] for _, values in series],
+        "seen": [seen(folder) for folder in folders],
     }
+
+
+def seen(folder):
+    """Return what one would see of a run's last evaluation: speed [m/s] and targets an episode."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    last = [report for report in map(json.loads, lines) if METRIC in report][-1]
+    found = {}
+    if "eval/episode_x_velocity" in last:
+        found["speed"] = last["eval/episode_x_velocity"] / last["eval/avg_episode_length"]
+    if "eval/episode_reward_hit" in last:
+        weight = envs.get_environment(run_directory.read(folder).environment).parameters.hit_reward
+        found["targets"] = last["eval/episode_reward_hit"] / weight
+    return {key: float(f"{value:.3g}") for key, value in found.items()}
 
 
 def random_return(env, settings):

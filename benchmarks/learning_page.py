@@ -14,23 +14,23 @@ PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
 HEAD = """# Learning curves
 
-The table has the return that each recipe of Brax reaches, over several seeds. To train one of
-them yourself, run the command in its row, or `python benchmarks/learning.py train ENV`, which
-also stores the curve in `benchmarks/results/learning/`. `python benchmarks/learning.py page`
-writes this page from the stored curves.
+The table has the return that each recipe of Brax reaches, over seeds that were not used to choose
+its settings. To train one of them yourself, run the command in its row. The command
+`python benchmarks/learning.py train ENV` trains all seeds and stores their curves in
+`benchmarks/results/learning/`, and `python benchmarks/learning.py page` writes this page from them.
 
 - `return` is the mean over seeds of the last evaluation; the next column has each seed's.
+- `seen` is what an onlooker would see: the mean speed, or the targets reached in an episode.
 - `random` is the return of uniformly random actions in episodes of the same length.
-- `time` is that of all seeds together, with compilation and evaluations, on a machine that did
-  other work.
-- `ant` occurs twice: `ant_shac` is its curve by SHAC.
+- `time` and `CPU` are the time and the CPU time of one seed, in the mean, with compilation and
+  evaluations. Seeds were trained one after the other on one core; another core did other work.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions, where they are within the picture.
 """
 TITLES = (
-    *("environment", "recipe", "steps", "episode"),
-    *("random", "return", "of each seed", "time [s]"),
+    *("environment", "recipe", "agent", "steps", "episode", "random", "return"),
+    *("of each seed", "seeds", "seen", "time [s]", "CPU [s]"),
 )
 
 
@@ -53,13 +53,24 @@ def _row(report):
     return (
         f"`{report['environment']}`",
         f"`{report['command']}`",
+        report["trainer"],
         f"{report['steps'][-1]:,}",
         f"{report['settings'].get('episode_length', 1000)}",
         f"{report['random']:.4g}",
         f"{np.mean(last):.4g}",
         ", ".join(f"{value:.4g}" for value in last),
-        f"{report['seconds']:.0f}",
+        f"{report['seeds'][0]} to {report['seeds'][-1]}",
+        _seen(report["seen"]),
+        f"{np.mean(report['seconds']):.0f}",
+        f"{np.mean(report['cpu_seconds']):.0f}",
     )
+
+
+def _seen(runs):
+    """Return the range of speeds or of targets, over the seeds."""
+    units = {"speed": " m/s", "targets": " targets"}
+    ranges = {key: [run[key] for run in runs] for key in runs[0]}
+    return ", ".join(f"{min(x):.3g} to {max(x):.3g}{units[key]}" for key, x in ranges.items())
 
 
 def _made_of(reports):

@@ -8,6 +8,7 @@ import learning_page
 import pytest
 
 from brax import plugins
+from brax.training.runner.presets import best_trainer
 
 REPORTS = learning_page.load(learning.RESULTS)
 
@@ -20,14 +21,15 @@ def test_the_page_is_what_the_curves_make_of_it():
 def test_a_curve_is_of_the_recipe_as_it_is(name):
     report = REPORTS[name]
     asked = shlex.split(report["command"])
-    trainer, preset = (asked[asked.index(option) + 1] for option in ("--trainer", "--preset"))
+    preset = asked[asked.index("--preset") + 1]
+    best = best_trainer(report["environment"], preset)
+    trainer = asked[asked.index("--trainer") + 1] if "--trainer" in asked else best
     presets = plugins.get("trainer", trainer).presets
     recipe = dict((presets["any"] | presets.get(report["environment"], {}))[preset])
-    if "--steps" in asked:
-        recipe["num_timesteps"] = int(asked[asked.index("--steps") + 1])
     recipe.pop("seed", None)
-    assert report["settings"] == recipe
-    assert len(report["returns"]) >= 3 and report["steps"][-1] >= recipe["num_timesteps"]
+    assert (report["trainer"], report["settings"]) == (trainer, recipe)
+    assert len(report["returns"]) == len(report["seeds"]) >= 3
+    assert report["steps"][-1] >= recipe["num_timesteps"]
     assert "dirty" not in report["commit"]
 
 
@@ -35,16 +37,21 @@ def test_runs_become_a_report(tmp_path):
     for seed in (0, 1):
         folder = tmp_path / f"seed{seed}"
         folder.mkdir()
-        record = {"environment": "ant", "environment_kwargs": {}, "trainer": "ppo"}
+        record = {"environment": "ur5e", "environment_kwargs": {}, "trainer": "ppo"}
         asked = record | {"config": {"seed": seed, "num_envs": 8}, "versions": {}}
         (folder / "run.json").write_text(json.dumps(asked))
-        lines = [{"step": step, learning.METRIC: seed + step / 3} for step in (0, 10)]
+        more = {"eval/episode_x_velocity": 30.0 + seed, "eval/avg_episode_length": 20.0}
+        more |= {"eval/episode_reward_hit": 4.0}
+        lines = [{"step": step, learning.METRIC: seed + step / 3, **more} for step in (0, 10)]
+        lines.append({"step": 10, "training/walltime": 1.0})
         (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     found = learning.learned([tmp_path / "seed0", tmp_path / "seed1"])
     assert found == {
+        "trainer": "ppo",
         "settings": {"num_envs": 8},
         "steps": [0, 10],
         "returns": [[0.0, 3.33333], [1.0, 4.33333]],
+        "seen": [{"speed": 1.5, "targets": 4.0}, {"speed": 1.55, "targets": 4.0}],
     }
 
 
