@@ -4,13 +4,14 @@
 """
 
 import contextlib
+import copy
 import json
 import re
 import signal
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,41 +109,49 @@ def _tried(name: str, path: Path, seconds: int, largest: float) -> Row:
 
 def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
     """Yield what is known of a file, first after loading it, then after its steps."""
-    try:
-        model = mujoco.MjModel.from_xml_path(str(path))
-    except (ValueError, mujoco.FatalError):  # a part of other files
+    # MuJoCo finds no packages of meshes, so every URDF counts.
+    if path.suffix != ".urdf" and not _moves(path):
         return
-    if not _moves(model):
-        return
-    load = urdf.load if path.suffix == ".urdf" else mjcf.load
     try:
-        load(path, allow_external_assets=True)
+        size = _load(path).qd_size()
     except ModelError as error:
         yield Row(name, "refused", reasons(error.problems or (str(error),)))
         return
     except Exception as error:  # a fault, which the table shows
         yield _fault(name, error)
         return
-    if model.nv > largest:
-        yield Row(name, "loads", f"{model.nv} degrees of freedom")
+    if size > largest:
+        yield Row(name, "loads", f"{size} degrees of freedom")
         return
     yield Row(name, "loads", "steps not compared")
     try:
-        yield _compared(name, path, load)
+        yield _compared(name, path)
     except Exception as error:
         yield _fault(name, error)
     finally:
         jax.clear_caches()  # no two files share the program of a step
 
 
-def _compared(name: str, path: Path, load: Callable[..., System]) -> Row:
+def _load(path: Path) -> System:
+    """Load a file; a robot that only flies gets a floating base."""
+    if path.suffix != ".urdf":
+        return mjcf.load(path, allow_external_assets=True)
+    try:
+        return urdf.load(path, allow_external_assets=True)
+    except ModelError as error:
+        if "pass floating_base=True" not in str(error):
+            raise
+        return urdf.load(path, floating_base=True, allow_external_assets=True)
+
+
+def _compared(name: str, path: Path) -> Row:
     """Compare a file's steps with MuJoCo's."""
     model = mujoco_steps.exact(mujoco_model(path))
     before, after = mujoco_steps.simulated(model, STATES)
     if not all(np.isfinite(part).all() for part in (*before, *after)):
         return Row(name, "loads", "diverges in MuJoCo")
     with jax.enable_x64(True):
-        system = load(path, allow_external_assets=True)
+        system = _load(path)
         error, put = mujoco_steps.both_errors(system, model, before, after)
     worst, exchanged = float(error.max()), None if put is None else float(put.max())
     agrees = worst < mujoco_steps.CLOSE or (exchanged is not None and exchanged < WITH_CONTACTS)
@@ -151,7 +160,10 @@ def _compared(name: str, path: Path, load: Callable[..., System]) -> Row:
 
 def mujoco_model(path: Path) -> mujoco.MjModel:
     """Return the model as MuJoCo has it, with its present search for contacts."""
-    model = mjcf.load_mjmodel(path, allow_external_assets=True)
+    if path.suffix == ".urdf":
+        model = copy.copy(_load(path).file_model.model)
+    else:
+        model = mjcf.load_mjmodel(path, allow_external_assets=True)
     model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
     return model
 
@@ -168,8 +180,15 @@ def _fault(name: str, error: Exception) -> Row:
     return Row(name, "fails", f"{type(error).__name__}: {error}".splitlines()[0])
 
 
-def _moves(model: mujoco.MjModel) -> bool:
-    """Return whether anything rigid moves: a body with joints that is no corner of a flex."""
+def _moves(path: Path) -> bool:
+    """Return whether a file is a model by itself, in which anything rigid moves.
+
+    That is a body with joints that is no corner of a flex.
+    """
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except (ValueError, mujoco.FatalError):  # a part of other files
+        return False
     soft = np.concatenate([model.flex_vertbodyid, model.flex_nodebodyid])
     return bool(np.setdiff1d(model.dof_bodyid, soft).size)
 

@@ -11,6 +11,7 @@ from brax.dynamics import bias_force, mass_matrix
 from brax.errors import ModelError
 from brax.io import mjcf, urdf
 from brax.kinematics import forward, frame
+from brax.math import rotate
 
 SHAPE = '<collision><origin xyz="0 0 0.2"/><geometry><sphere radius="0.05"/></geometry></collision>'
 ARM = f"""<robot name="arm">
@@ -160,10 +161,6 @@ def changed(old, new):
         (
             changed("<dynamics", '<mimic joint="shoulder"/><dynamics'),
             "<mimic>: a joint cannot follow itself",
-        ),
-        (
-            changed("<dynamics", '<mimic joint="wrist"/><dynamics'),
-            "<mimic>: joint 'wrist' is of type 'fixed'; those that follow and are followed are",
         ),
         (
             changed("<dynamics", '<mimic joint="elbow" offset="far"/><dynamics'),
@@ -377,9 +374,9 @@ def test_what_is_unknown_is_told(tmp_path):
     found = urdf.report(tmp_path / "arm.urdf", "spring")
     assert ("link", "fore", "supported", "") in found
     ignored = {(element, reason) for element, _, status, reason in found if status == "ignored"}
-    assert ("transmission", "a URDF file has no actuators (arm.urdf:13)") in ignored
+    assert ("transmission", "only motors=True reads it (arm.urdf:13)") in ignored
     assert ("gazebo", "for another simulator (arm.urdf:21)") in ignored
-    assert ("limit", "effort: there is no actuator to limit (arm.urdf:16)") in ignored
+    assert ("limit", "effort: only motors=True reads it (arm.urdf:16)") in ignored
     assert any(element == "dinamics" for element, _ in ignored)
 
 
@@ -437,3 +434,110 @@ def test_xacro_is_refused_with_the_command_that_expands_it(tmp_path, text):
     path.write_text(text.replace("<robot ", '<robot xmlns:xacro="http://ros.org/wiki/xacro" ', 1))
     with pytest.raises(ModelError, match=r"is not expanded: .* `xacro arm\.urdf\.xacro > arm_ex"):
         urdf.load(path)
+
+
+def rigid(first, second):
+    """Return a robot whose arm is two links on a fixed joint, with these inertias (7,)."""
+
+    def link(name, mass, xx, yy, zz, xy, xz, yz):
+        return f'''<link name="{name}"><inertial><mass value="{mass}"/><inertia ixx="{xx}"
+iyy="{yy}" izz="{zz}" ixy="{xy}" ixz="{xz}" iyz="{yz}"/></inertial></link>'''
+
+    return f"""<robot name="r"><link name="base"/>{link("arm", *first)}{link("tip", *second)}
+<joint name="j" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint><joint name="f" type="fixed">
+<parent link="arm"/><child link="tip"/><origin xyz="0 0 3" rpy="0 0 1.5707963267948966"/></joint>
+</robot>"""
+
+
+def test_only_the_sum_of_rigidly_connected_inertias_must_be_possible(f64):
+    """1 kg at the joint and 2 kg at 3 m: a centre at 2 m, and 6 kg m^2 about it; and their own."""
+    system = urdf.loads(rigid((1, 1, 2, 5, 0, 0, 0), (2, 4, -2, 3, 0, 0, 0)))
+    inertia = system.link.inertia
+    np.testing.assert_allclose(inertia.transform.pos, [[0, 0, 2]], atol=1e-9)
+    np.testing.assert_allclose(inertia.mass, [3])
+    # The tip's axes x and y are the arm's y and -x.
+    np.testing.assert_allclose(mass_matrix(system, np.zeros(1)), [[2 + 4 + 6 + 3 * 4]])
+    np.testing.assert_allclose(sorted(inertia.moments[0]), [1 - 2 + 6, 5 + 3, 2 + 4 + 6])
+    with pytest.raises(ModelError, match="positive eigenvalues"):
+        urdf.loads(rigid((1, 1, 2, 5, 0, 0, 0), (2, -8, -4, 3, 0, 0, 0)))
+
+
+def test_text_stl_files(tmp_path):
+    """The convex hull of a tetrahedron that leans on the axes."""
+    folder = tmp_path / "robot" / "urdf"
+    folder.mkdir(parents=True)
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    facets = "".join(
+        "facet normal 0 0 0\nouter loop\n"
+        + "".join(f"vertex {x} {y:e} {z}\n" for x, y, z in corners[list(face)])
+        + "endloop\nendfacet\n"
+        for face in ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3))
+    )
+    (folder / "a.STL").write_text(f"solid part\n{facets}endsolid part\n")
+    system = loaded("a.STL", tmp_path)
+    (mesh,) = (g for g, kind in enumerate(system.geom_types) if kind.name == "mesh")
+    assert system.geom_points[mesh] == 4
+    place = jax.tree.map(lambda x: x[mesh], system.geom.transform)
+    found = np.array([place.pos + np.asarray(rotate(p, place.rot)) for p in system.points])
+    right = corners + np.array([0, 0, 0.2])  # the shape's origin
+    np.testing.assert_allclose(sorted(np.round(found, 6).tolist()), sorted(right.tolist()))
+    (folder / "a.STL").write_text(f"solid part\n{facets}vertex 1 2 3\nendsolid part\n")
+    assert "its facets need three vertices each, got 13" in loaded("a.STL", tmp_path)
+
+
+def test_an_open_mesh_needs_no_volume_where_the_inertia_is_given(tmp_path):
+    folder = tmp_path / "robot" / "urdf"
+    folder.mkdir(parents=True)
+    (folder / "a.obj").write_text(TETRAHEDRON.rsplit("f", 3)[0])
+    assert loaded("a.obj", tmp_path).num_links() == 2
+
+
+def test_a_robot_that_only_flies_needs_a_floating_base():
+    text = f'<robot name="drone"><link name="body">{INERTIAL}</link></robot>'
+    with pytest.raises(ModelError, match="no joint of the robot moves; pass floating_base=True"):
+        urdf.loads(text)
+    assert urdf.loads(text, floating_base=True).q_size() == 7
+
+
+def test_mimics_of_fixed_joints():
+    """A fixed joint stays where it is, and what follows one is held at the offset."""
+    text = hand(('<mimic joint="j" multiplier="2" offset="0.1"/>', ""))
+    system = urdf.loads(text.replace('name="j" type="revolute"', 'name="j" type="fixed"'))
+    assert (system.joint_names, system.equality_pair) == (("k", "l"), ((0, -1),))
+    np.testing.assert_allclose(system.equality.data[0, :2], [0.1, 2])
+    system = urdf.loads(text.replace('name="k" type="revolute"', 'name="k" type="fixed"'))
+    assert (system.joint_names, system.equality_pair) == (("j", "l"), ())
+
+
+DRIVEN = """<transmission name="t"><type>transmission_interface/SimpleTransmission</type>
+<joint name="elbow"><hardwareInterface>EffortJointInterface</hardwareInterface></joint>
+<actuator name="m"><mechanicalReduction>50</mechanicalReduction></actuator></transmission>"""
+CONTROLLED = """<ros2_control name="c" type="system"><joint name="shoulder">
+<command_interface name="effort"/></joint><joint name="elbow"><state_interface name="position"/>
+</joint></ros2_control>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "joints"),
+    [
+        (ARM, ["shoulder", "elbow"]),
+        (ARM.replace(' effort="5"', "", 1), ["elbow"]),
+        (ARM.replace("</robot>", f"{DRIVEN}</robot>"), ["elbow"]),
+        (ARM.replace("</robot>", f"{CONTROLLED}</robot>"), ["shoulder"]),
+    ],
+    ids=["efforts", "one effort", "transmission", "ros2_control"],
+)
+def test_motors_of_joints(text, joints):
+    system = urdf.loads(text, motors=True)
+    assert [system.joint_names[j] for j in system.actuator_joint] == joints
+    assert list(system.actuator_names) == joints
+    np.testing.assert_array_equal(system.actuator.ctrl_range, [[-5, 5]] * len(joints))
+    np.testing.assert_array_equal(system.actuator.gear, [1] * len(joints))
+    assert urdf.loads(text).act_size() == 0
+
+
+def test_a_joint_that_follows_another_has_no_motor():
+    text = hand(('<mimic joint="j"/>', ""))
+    text = text.replace('upper="3"', 'upper="3" effort="2"')
+    assert urdf.loads(text, motors=True).actuator_names == ("j", "l")

@@ -11,8 +11,8 @@ from brax.io.mjcf.errors import schema
 JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
 """The supported types of joints."""
 
-MIMIC_JOINT_TYPES = ("continuous", "prismatic", "revolute")
-"""The types of joints that can follow others and be followed."""
+MIMIC_JOINT_TYPES = ("continuous", "fixed", "prismatic", "revolute")
+"""The types of joints that can follow others and be followed. A fixed one stays at zero."""
 
 _NUMBERS = {
     "origin": ("xyz", "rpy"),
@@ -57,9 +57,9 @@ _KNOWN = {
 _PASSED_OVER = {
     "material": "the viewer has its own colours",
     "visual": "only for display",
-    "transmission": "a URDF file has no actuators",
+    "transmission": "only motors=True reads it",
     "gazebo": "for another simulator",
-    "ros2_control": "for another program",
+    "ros2_control": "only motors=True reads it",
     "sensor": "no sensor is read",
     "safety_controller": "for a controller",
     "calibration": "for a controller",
@@ -101,10 +101,13 @@ def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
         for node in parent.children if parent.tag in ("robot", "link", "joint") else ():
             if node.tag in _PASSED_OVER:
                 yield node, _PASSED_OVER[node.tag]
+            elif node.tag == "mimic" and parent.attributes.get("type") == "fixed":
+                yield node, "the joint is fixed"
             elif node.tag == "limit":
-                for key in ("effort", "velocity"):
-                    if key in node.attributes:
-                        yield node, f"{key}: there is no actuator to limit"
+                if "effort" in node.attributes:
+                    yield node, "effort: only motors=True reads it"
+                if "velocity" in node.attributes:
+                    yield node, "velocity: no actuator has a limit of velocity"
 
 
 def unknown(root: Node) -> Iterator[tuple[Node, str]]:

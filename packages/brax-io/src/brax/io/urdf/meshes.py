@@ -9,11 +9,12 @@ from urllib.parse import unquote
 from brax.errors import ModelError
 from brax.io._nodes import Node
 from brax.io.mjcf.sources import SCHEME, ModelSource, resolve
-from brax.io.urdf import collada
+from brax.io.urdf import collada, stl
 
 Packages = Mapping[str, str | os.PathLike[str]]
 
 _OF_PACKAGES = ("package", "model")
+_CONVERTED = (".dae", ".stl")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Meshes:
         """Find the files of all meshes that MuJoCo will read, and replace their paths.
 
         Returns:
-            Files in a format that MuJoCo reads, of those in COLLADA's, by the names that replace
-            their paths.
+            Files in a format that MuJoCo reads, of those in COLLADA's and of STL files in text
+            form, by the names that replace their paths.
 
         Raises:
             ModelError: listing every file that is missing, or outside the allowed directories.
@@ -42,11 +43,10 @@ class Meshes:
         for node in self._read(shown=settings.get("discardvisual") == "false"):
             path, problem = self._path(node, folder, stripped)
             node.given["filename"] = str(path)
-            if not problem and path.suffix.lower() == ".dae":
+            if not problem and path.suffix.lower() in _CONVERTED:
                 try:
                     if path not in converted:
-                        name = f"{path.stem}_{len(converted)}.obj"
-                        converted[path] = name, collada.to_obj(path.read_bytes())
+                        converted[path] = _readable(path, len(converted))
                     node.given["filename"] = converted[path][0]
                 except (OSError, ValueError) as error:
                     problem = f"{node.place}: {node}: cannot read {path}: {error}"
@@ -54,7 +54,7 @@ class Meshes:
                 problems.append(problem)
         if problems:
             raise ModelError.of(problems)
-        return dict(converted.values())
+        return {name: data for name, data in converted.values() if data}
 
     def _settings(self) -> dict[str, str]:
         """Return the attributes of MuJoCo's `<compiler>`."""
@@ -107,7 +107,7 @@ class Meshes:
                 "robot's file"
             )
         package, _, inside = rest.lstrip("/").partition("/")
-        if not (rest.startswith("//") and package and inside and not rest.startswith("///")):
+        if not (rest.startswith("//") and package and inside):
             return Path(), f"{node.place}: {node}: '{name}' is not {kind}://NAME/PATH"
         directory, problem = self._package(node, package)
         if problem:
@@ -132,6 +132,21 @@ class Meshes:
                 f"pass package_paths={{'{name}': ...}}"
             )
         return found, ""
+
+
+def _readable(path: Path, number: int) -> tuple[str, bytes]:
+    """Return a mesh's name and contents in a format that MuJoCo reads, or its path and nothing.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: if it is not well-formed.
+    """
+    data = path.read_bytes()
+    if path.suffix.lower() == ".dae":
+        return f"{path.stem}_{number}.obj", collada.to_obj(data)
+    if stl.is_text(data):
+        return f"{path.stem}_{number}.stl", stl.to_binary(data)
+    return str(path), b""
 
 
 def _drive(path: str) -> bool:

@@ -1,7 +1,7 @@
 """The functions that users call to read URDF files and to report on them.
 
 Links, joints, inertias, collision shapes and joints that follow others (`<mimic>`) are read.
-Visuals are ignored. There are no actuators, because URDF describes none. See docs/models.md.
+Visuals are ignored. There are actuators if they are asked for. See docs/models.md.
 """
 
 import os
@@ -24,6 +24,8 @@ from brax.io.mjcf.reader import MAX_ELEMENTS, Finding, named_pipeline, of_pipeli
 from brax.io.mjcf.sources import ModelSource
 from brax.io.urdf import checks
 from brax.io.urdf.meshes import Meshes, Packages
+from brax.io.urdf.motors import add_motors
+from brax.io.urdf.rigid_links import merge_impossible_inertias
 
 
 def load(
@@ -31,6 +33,7 @@ def load(
     package_paths: Packages | None = None,
     *,
     floating_base: bool = False,
+    motors: bool = False,
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> System:
@@ -41,6 +44,9 @@ def load(
         package_paths: directory of each package in the paths of meshes (`package://NAME/...`,
             `model://NAME/...`). Other packages are searched above the file.
         floating_base: whether the first link is free to move; otherwise it is fixed to the world.
+        motors: whether the joints that a `<transmission>` or `<ros2_control>` names have motors; in
+            a file without these, all that have a limit of effort and follow no other. A control is
+            the force or torque on the joint [N or N m], within that limit.
         allow_external_assets: whether meshes may lie outside the file's directory or their
             package.
         max_elements: maximum number of links.
@@ -53,7 +59,7 @@ def load(
     """
     source = sources.read_file(path, allow_external_assets, root="robot")
     meshes = Meshes(source, _packages(package_paths), allow_external_assets)
-    return _system(source, meshes, floating_base, max_elements)
+    return _system(source, meshes, floating_base, motors, max_elements)
 
 
 def loads(
@@ -62,6 +68,7 @@ def loads(
     *,
     asset_path: str | os.PathLike[str] | None = None,
     floating_base: bool = False,
+    motors: bool = False,
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> System:
@@ -73,7 +80,7 @@ def loads(
     directory = sources.directory_of(asset_path)
     source = sources.read(text, directory, allow_external_assets, "robot.urdf", root="robot")
     meshes = Meshes(source, _packages(package_paths), allow_external_assets)
-    return _system(source, meshes, floating_base, max_elements)
+    return _system(source, meshes, floating_base, motors, max_elements)
 
 
 def report(
@@ -109,7 +116,7 @@ def report(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the findings contain their contents
         meshes = Meshes(source, _packages(package_paths), allow_external_assets)
-        sys = _system(source, meshes, False, MAX_ELEMENTS)
+        sys = _system(source, meshes, False, False, MAX_ELEMENTS)
     return found + of_pipeline(sys, pipeline)
 
 
@@ -130,22 +137,34 @@ def _packages(given: Packages | None) -> Packages:
     return given or {}
 
 
-def _system(source: ModelSource, meshes: Meshes, floating: bool, limit: int) -> System:
+def _system(
+    source: ModelSource, meshes: Meshes, floating: bool, motors: bool, limit: int
+) -> System:
     check_limit(limit)
     if problems := checks.bad(source.root, limit):
         raise ModelError.of(problems)
+    if not floating and all(map(_is_fixed, _joints(source.root))):
+        raise ModelError(
+            f"{source.name}: no joint of the robot moves; pass floating_base=True to let its first "
+            "link move"
+        )
     assets = meshes.locate()
     _warn_unknown(source.root)
-    followers = list(checks.mimics(source.root))
-    for joint, mimic in followers:
+    mimics = list(checks.mimics(source.root))
+    for joint, mimic in mimics:
         joint.children.remove(mimic)  # MuJoCo 3 skips it, so it is added to the spec below
+    followers = [(joint, mimic) for joint, mimic in mimics if not _is_fixed(joint)]
     text, nodes = write(source.root)
     try:
         spec = mujoco.MjSpec.from_string(text, assets=assets)
         fused = bool(spec.compiler.fusestatic)
         _set_up(spec, floating)
+        merge_impossible_inertias(spec)
+        _forget_volumes(spec)
         for joint, mimic in followers:
             _add_mimic(spec, joint, mimic)
+        if motors:
+            add_motors(spec, source.root, {joint.attributes["name"] for joint, _ in followers})
         model = compiled(spec, moving=fused)
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(explain(str(error), source, nodes)) from None
@@ -173,6 +192,22 @@ def _set_up(spec: mujoco.MjSpec, floating: bool) -> None:
         spec.worldbody.first_body().add_freejoint()
 
 
+def _forget_volumes(spec: mujoco.MjSpec) -> None:
+    """Treat meshes whose mass nothing needs as shells, since thin or open ones have no volume."""
+    needed = {g.meshname for b in spec.bodies if not b.explicitinertial for g in b.geoms}
+    for mesh in spec.meshes:
+        if mesh.name not in needed:
+            mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+def _joints(root: Node) -> list[Node]:
+    return [n for n in root.children if n.tag == "joint"]
+
+
+def _is_fixed(joint: Node) -> bool:
+    return joint.attributes.get("type") == "fixed"
+
+
 def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
     """Add the equality constraint of a joint that follows another.
 
@@ -186,7 +221,10 @@ def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
     # MuJoCo's joint equality is a polynomial of the other joint's coordinate: these are its
     # coefficients.
     equality.type, equality.objtype = mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtObj.mjOBJ_JOINT
-    equality.name1, equality.name2 = joint.attributes["name"], mimic.attributes["joint"]
+    equality.name1 = joint.attributes["name"]
+    # Without a second joint, MuJoCo's coordinate is to be the constant coefficient.
+    if spec.joint(mimic.attributes["joint"]) is not None:
+        equality.name2 = mimic.attributes["joint"]
     equality.data[:5] = [offset, multiplier, 0, 0, 0]
 
 
