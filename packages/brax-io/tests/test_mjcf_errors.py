@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import mujoco
 import pytest
 
 from brax.errors import ModelError
@@ -344,3 +345,20 @@ def test_a_misspelt_custom_field_is_a_warning_that_names_the_nearest():
         str(told[0].message),
     )
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("actuator_trntype", 77), ("geom_type", -3), ("jnt_bodyid", 99)]
+)
+def test_a_damaged_compiled_model_is_an_error_of_one_sentence(field, value):
+    damaged = mujoco.MjModel.from_xml_string(drive('joint="a"'))
+    getattr(damaged, field)[0] = value
+    with pytest.raises(ModelError, match=r"^mj has a type or an index .*: it is damaged"):
+        mjcf.load_model(damaged)
+
+
+def test_the_report_of_a_damaged_compiled_model_is_that_error():
+    damaged = mujoco.MjModel.from_xml_string(drive('joint="a"'))
+    damaged.actuator_trntype[0] = 77
+    with pytest.raises(ModelError, match="it is damaged"):
+        mjcf.report(damaged)

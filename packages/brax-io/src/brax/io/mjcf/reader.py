@@ -4,8 +4,10 @@ Every element of a model is supported, refused by name, or ignored because it ca
 motion. `report` lists which. See docs/models.md.
 """
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
@@ -14,7 +16,7 @@ import mujoco
 
 from brax import plugins
 from brax.base import System
-from brax.errors import ConfigError, ModelError
+from brax.errors import BraxError, ConfigError, ModelError
 from brax.io._arguments import kind
 from brax.io.mjcf import custom_elements, sources, support
 from brax.io.mjcf.build import build
@@ -123,7 +125,25 @@ def load_model(mj: mujoco.MjModel) -> System:
         ModelError: listing everything that is not supported.
     """
     _check_model(mj)
-    return build(mj, {})
+    with _intact():
+        return build(mj, {})
+
+
+@contextlib.contextmanager
+def _intact() -> Iterator[None]:
+    """Raise `ModelError` for what only a damaged model leads to.
+
+    MuJoCo checks the sizes and indices of a file that it reads, but not all types and numbers.
+    """
+    try:
+        yield
+    except BraxError:
+        raise
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise ModelError(
+            f"mj has a type or an index that MuJoCo does not know ({error}): it is damaged; "
+            "compile it from its source again"
+        ) from error
 
 
 def _check_model(mj: Any) -> None:
@@ -163,10 +183,11 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
     """
     _check_model(mj)
     pipeline = named_pipeline(backend)
-    notes = [
-        *support.notes(mj, custom_elements.read_custom(mj)),
-        *support.approximations(mj),
-    ]
+    with _intact():
+        notes = [
+            *support.notes(mj, custom_elements.read_custom(mj)),
+            *support.approximations(mj),
+        ]
     listed = {each: names(mj, each) for each in {n.kind for n in notes if n.number >= 0}}
     found = [
         Finding(n.kind, listed[n.kind][n.number] if n.number >= 0 else "", n.status, n.reason)
