@@ -27,7 +27,7 @@ from brax.io import mjcf, urdf
 STATES = 6
 WITH_CONTACTS = 1e-6
 """Bound of the error of a step of MuJoCo with the contacts of `generalized`."""
-HEAD = "| file | | reason | largest error | with its contacts |\n|---|---|---|---|---|"
+HEAD = "| file | | reason | acceleration | with its contacts | sensors |\n|---|---|---|---|---|---|"
 
 
 _ELEMENT = re.compile(r"^\w+ '[^']*'( \([^)]*\))?( and \w+ '[^']*'( \([^)]*\))?)?:? ?")
@@ -46,6 +46,8 @@ class Row(NamedTuple):
     """The largest relative error of an acceleration."""
     with_contacts: float | None = None
     """That against MuJoCo with the contacts of `generalized`."""
+    sensors: float | None = None
+    """The largest relative error of a sensor."""
 
 
 class _TimeLimit(BaseException):
@@ -85,8 +87,9 @@ def section(title: str, rows: list[Row]) -> str:
         f"{counts['agrees']} step as in MuJoCo, {counts['differs']} differ, {counts['loads']} load "
         f"and were not compared, {counts['refused']} are refused, {counts['fails']} fail."
     )
-    table = [f"| {r.file} | {r.status} | {r.reason} | {_number(r.error)} | "
-             f"{_number(r.with_contacts)} |" for r in mine]  # fmt: skip
+    table = [
+        " | ".join([f"| {r.file}", r.status, r.reason, *map(_number, r[3:])]) + " |" for r in mine
+    ]
     return "\n".join([f"## {title}: {len(mine)} files", "", told, "", HEAD, *table, ""])
 
 
@@ -153,9 +156,10 @@ def _compared(name: str, path: Path) -> Row:
     with jax.enable_x64(True):
         system = _load(path)
         error, put = mujoco_steps.both_errors(system, model, before, after)
+        read = mujoco_steps.sensor_error(system, model, before)
     worst, exchanged = float(error.max()), None if put is None else float(put.max())
     agrees = worst < mujoco_steps.CLOSE or (exchanged is not None and exchanged < WITH_CONTACTS)
-    return Row(name, "agrees" if agrees else "differs", "", worst, exchanged)
+    return Row(name, "agrees" if agrees else "differs", "", worst, exchanged, read)
 
 
 def mujoco_model(path: Path) -> mujoco.MjModel:

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 
-from brax import contact, plugins
+from brax import contact, plugins, sensors
 from brax.base import System
+from brax.io.mjcf.names import names
 
 CLOSE = 1e-3
 """Bound of the error of a step that counts as MuJoCo's."""
@@ -110,8 +111,7 @@ def _stepped(model: mujoco.MjModel, walk: Iterator[mujoco.MjData]) -> tuple[Befo
 
 def steps(sys: System, before: Before) -> After:
     """Return what a step of `generalized` makes of states, with enough steps of its solver."""
-    sys = sys.tree_replace({"opt.iterations": 40, "opt.ls_iterations": 15})
-    engine = plugins.get("pipeline", "generalized")
+    sys, engine = _exact(sys), plugins.get("pipeline", "generalized")
 
     def step(q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array) -> After:
         state = engine.init(sys, q, qd)
@@ -122,6 +122,11 @@ def steps(sys: System, before: Before) -> After:
 
     after = jax.jit(jax.vmap(step), compiler_options=QUICK)(*map(jnp.asarray, before))
     return After(*map(np.asarray, after))
+
+
+def _exact(sys: System) -> System:
+    """Return the system with enough steps of its solver."""
+    return sys.tree_replace({"opt.iterations": 40, "opt.ls_iterations": 15})
 
 
 def errors(before: Before, found: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -149,6 +154,39 @@ def both_errors(
         return error, None
     put = with_contacts(sys, model, before, contacts_at(sys, before))
     return error, np.abs(moved - put).max(axis=1) / largest_change(before, after.qd)
+
+
+def sensor_error(sys: System, model: mujoco.MjModel, before: Before) -> float | None:
+    """Return the largest error of a sensor at some states; None for a model without sensors.
+
+    An error is relative to the largest number of the sensor at all states, if that is above 1.
+    Sensors that are not supported are left out.
+    """
+    if not sys.sensor_names:
+        return None
+    sys, data = _exact(sys), mujoco.MjData(model)
+    engine = plugins.get("pipeline", "generalized")
+
+    def look(q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array) -> jax.Array:
+        state = engine.init(sys, q, qd)
+        if len(activation):
+            state = state.replace(activation=activation)
+        return sensors.sensors(sys, state, ctrl)
+
+    found = jax.jit(jax.vmap(look), compiler_options=QUICK)(*map(jnp.asarray, before))
+    right = []
+    for at in zip(*before, strict=True):
+        mujoco.mj_resetData(model, data)
+        data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = at
+        mujoco.mj_forward(model, data)
+        right.append(data.sensordata.copy())
+    worst = 0.0
+    for name, mine in sensors.slices(sys).items():
+        sensor = names(model, "sensor").index(name)
+        theirs = np.array(right)[:, model.sensor_adr[sensor] :][:, : model.sensor_dim[sensor]]
+        error = np.abs(np.asarray(found)[:, mine] - theirs).max()
+        worst = max(worst, float(error / max(1.0, np.abs(theirs).max())))
+    return worst
 
 
 def contacts_at(sys: System, before: Before) -> Found:
