@@ -48,11 +48,11 @@ READ = {
     "jnt": """actfrclimited actfrcrange actgravcomp axis limited margin pos range solimp solref
         stiffness""",
     "dof": "armature damping frictionloss solimp solref",
-    "geom": """conaffinity condim contype fluid friction gap margin pos priority quat rgba size
-        solimp solmix solref surfacevel""",
+    "geom": """adhesion conaffinity condim contype fluid friction gap margin pos priority quat rgba
+        size solimp solmix solref surfacevel""",
     "site": "pos quat size",
     "hfield": "data size",
-    "pair": "dim friction gap margin solimp solref solreffriction",
+    "pair": "adhesion dim friction gap margin solimp solref solreffriction",
     "eq": "active0 data solimp solref",
     "tendon": """actfrclimited actfrcrange armature damping frictionloss lengthspring limited margin
         range solimp_fri solimp_lim solref_fri solref_lim stiffness""",
@@ -73,8 +73,6 @@ READ = {
 REFUSED = {
     "jnt": "springyield stiffnesspoly",
     "dof": "dampingpoly",
-    "geom": "adhesion",
-    "pair": "adhesion",
     "tendon": "dampingpoly springyield stiffnesspoly",
     "actuator": "dampingpoly delay",
 }

@@ -286,6 +286,30 @@ solreflimit="{numbers}"/><geom size=".1" pos=".2 0 0"/></body>
     check_steps(text, states=3, tolerance=1e-8, spread=(0.0003, 0.02))
 
 
+STICKY = """<mujoco><option cone="{cone}"/><worldbody>
+<geom name="floor" type="plane" size="5 5 .1" adhesion="3" gap=".02"/>
+<body pos="0 0 .095"><freejoint/><geom size=".1" adhesion="20" condim="{condim}"/></body>
+<body pos="1 0 .112"><freejoint/><geom size=".1" adhesion="9" gap=".01"/></body>
+<body pos="2 0 .14"><freejoint/><geom size=".1" adhesion="9"/></body>
+<body pos="3 0 .1"><freejoint/><geom size=".1" priority="1" adhesion="4" condim="1"/></body>
+<body pos="4 0 .098"><freejoint/><geom name="own" size=".1"/></body></worldbody>
+<contact><pair geom1="floor" geom2="own" adhesion="7" gap=".01"/></contact></mujoco>"""
+
+
+@pytest.mark.skipif(int(mujoco.__version__.split(".")[0]) < 4, reason="new in MuJoCo 4")
+@pytest.mark.parametrize(
+    ("cone", "condim"),
+    [
+        ("pyramidal", 3),
+        pytest.param("elliptic", 3, marks=pytest.mark.slow),
+        pytest.param("pyramidal", 6, marks=pytest.mark.slow),
+    ],
+)
+def test_surfaces_that_adhere(cone, condim):
+    """Touching, within the gap, and out of reach; of two geoms, of one of priority, and a pair."""
+    check_steps(STICKY.format(cone=cone, condim=condim), spread=(0.003, 0.3))
+
+
 @pytest.mark.slow
 def test_a_mesh_in_a_fluid_is_the_ellipsoid_of_its_inertia():
     wedge = "0 0 0 .5 0 0 0 .3 0 0 0 .2 .4 .2 0"

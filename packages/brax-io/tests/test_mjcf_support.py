@@ -96,7 +96,6 @@ REFUSED = {
     "exact diagonal": (flag('diagexact="enable"'), r"diagexact='enable' is not supported"),
     "speculative": (flag('speculative="enable"'), r"speculative='enable' is not supported"),
     "hard solref": (flag('refsafe="disable"'), r"option \(model.xml:1\): refsafe='disable' is not"),
-    "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
     "flex": (
         model().replace(
             "<worldbody>",
@@ -168,7 +167,7 @@ def test_report_says_what_load_says(what):
 
 def test_all_at_once():
     xml = model(
-        '<joint name="j" damping="-1"/><geom name="g" size=".1" adhesion="1"/>',
+        '<joint name="j" damping="-1"/><geom name="g" size=".1" adhesion="-1"/>',
         before='<option><flag override="enable"/></option>',
         after=TENDON.format('frictionloss="-1"'),
     )

@@ -193,6 +193,7 @@ ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) together wit
 
 
 GRAVCOMP_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) that bear gravity compensation"
+ADHESIVE_SURFACES = "adhesion of geoms"
 MOVING_SURFACES = "moving surfaces of geoms (surfacevel)"
 TENDON_ARMATURE = "armature of tendons"
 FREE_JOINT_RESISTANCE = "damping, dry friction or armature of a free joint"
@@ -230,6 +231,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
         s.opt.enable_gravcomp
         and any(map(operator.and_, s.joint_actuator_limited, s.joint_actuator_gravcomp))
     ),
+    ADHESIVE_SURFACES: lambda s: any(s.geom_adhesive) or any(s.pair_adhesive),
     MOVING_SURFACES: lambda s: any(s.geom_moving),
     TENDON_ARMATURE: lambda s: any(s.tendon_rotor),
     FREE_JOINT_RESISTANCE: _has_free_joint_resistance,
@@ -242,6 +244,7 @@ NOT_IN_MAXIMAL = (
     ADHESION,
     ADHESION_LIMITS,
     GRAVCOMP_LIMITS,
+    ADHESIVE_SURFACES,
     MOVING_SURFACES,
     TENDON_ARMATURE,
     FREE_JOINT_RESISTANCE,

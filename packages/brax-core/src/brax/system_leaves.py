@@ -88,6 +88,7 @@ def _geom_leaves(sys: System) -> list[_Row]:
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
         ("geom.gap", sys.geom.gap, (ng,), ">= 0"),
+        ("geom.adhesion", sys.geom.adhesion, (ng,), ">= 0"),
         ("geom.surface_velocity", sys.geom.surface_velocity, (ng, 6), ""),
         ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
         ("pair.friction", sys.pair.friction, (npairs, 5), ">= 0"),
@@ -96,6 +97,7 @@ def _geom_leaves(sys: System) -> list[_Row]:
         ("pair.solimp", sys.pair.solimp, (npairs, 5), ""),
         ("pair.margin", sys.pair.margin, (npairs,), ""),
         ("pair.gap", sys.pair.gap, (npairs,), ">= 0"),
+        ("pair.adhesion", sys.pair.adhesion, (npairs,), ">= 0"),
     ]
 
 
@@ -162,6 +164,8 @@ def ignored_numbers(sys: System) -> Iterator[str]:
             _flags(sys.joint_actuator_limited),
             "bounds of that joint's actuators",
         ),
+        ("geom.adhesion", sys.geom.adhesion, _flags(sys.geom_adhesive), "adhesion of that geom"),
+        ("pair.adhesion", sys.pair.adhesion, _flags(sys.pair_adhesive), "adhesion of that pair"),
         *(
             ("geom.surface_velocity", x, _flags(sys.geom_moving), "moving surfaces")
             for x in sys.geom.surface_velocity.T

@@ -302,6 +302,7 @@ LACKING = {
         actuator_range=(-1, 1),
         actuator_gravcomp=True,
     ),
+    contracts.ADHESIVE_SURFACES: dict(ball=dict(adhesion=1.0)),
     contracts.MOVING_SURFACES: dict(ball=dict(surface_velocity=(1, 0, 0, 0, 0, 0))),
     contracts.TENDON_ARMATURE: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", armature=1.0)),
     contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),

@@ -124,6 +124,9 @@ class Geom(Base):
     gap: jax.Array
     """Distance beyond the margin within which only adhesion acts [m], shape (n_geoms,). A pair has
     the sum of two."""
+    adhesion: jax.Array
+    """Force with which the surface pulls what it touches [N], shape (n_geoms,). A pair has the sum
+    of two."""
     surface_velocity: jax.Array
     """Linear [m/s] and angular velocity [rad/s] of the surface about the geom's origin, in its
     frame, as contacts see it, shape (n_geoms, 6)."""
@@ -156,6 +159,8 @@ class Pair(Base):
     """Distance from which contacts are active [m], shape (n_pairs,)."""
     gap: jax.Array
     """Distance beyond the margin within which only adhesion acts [m], shape (n_pairs,)."""
+    adhesion: jax.Array
+    """Force with which the two pull at each other [N], shape (n_pairs,)."""
 
 
 @dataclass

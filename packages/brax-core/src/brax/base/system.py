@@ -139,6 +139,8 @@ class System(Base):
     """Mocap body that carries each geom, -1 for none."""
     geom_streamed: tuple[bool, ...] = static()
     """True for geoms in the fluid's ellipsoid model, in place of their links."""
+    geom_adhesive: tuple[bool, ...] = static()
+    """True for geoms whose surface pulls what it touches."""
     geom_moving: tuple[bool, ...] = static()
     """True for geoms whose surface moves along them, such as conveyor belts."""
     geom_points: tuple[int, ...] = static()
@@ -155,6 +157,8 @@ class System(Base):
     """Name of each explicit pair."""
     pair_uneven: tuple[bool, ...] = static()
     """True for explicit pairs with anisotropic friction."""
+    pair_adhesive: tuple[bool, ...] = static()
+    """True for explicit pairs that pull at each other."""
     pair_damped: tuple[bool, ...] = static()
     """True for explicit pairs with a `solref` of their own for friction."""
     site_names: tuple[str, ...] = static()

@@ -128,6 +128,7 @@ def _geoms(parts: CheckedDescription) -> dict[str, Any]:
         geom_body=tuple(_object(parts, "body", g.origin) for g in geoms),
         geom_mocap=tuple(mocaps[g.on] for g in geoms),
         geom_streamed=tuple(g.streamed for g in geoms),
+        geom_adhesive=tuple(bool(g.adhesion) for g in geoms),
         geom_moving=tuple(bool(np.any(g.surface_velocity)) for g in geoms),
         geom_points=tuple(len(g.points) for g in geoms),
         geom_grid=tuple(g.heights.shape for g in geoms),
@@ -146,8 +147,10 @@ def _pairs(parts: CheckedDescription) -> dict[str, Any]:
             column(pairs, "solimp", 5),
             column(pairs, "margin", 1)[:, 0],
             column(pairs, "gap", 1)[:, 0],
+            column(pairs, "adhesion", 1)[:, 0],
         ),
         pair_names=tuple(p.name for p in pairs),
+        pair_adhesive=tuple(bool(p.adhesion) for p in pairs),
         pair_damped=tuple(bool(np.any(p.solref_friction)) for p in pairs),
         pair_uneven=tuple(
             bool(p.friction[0] != p.friction[1] or p.friction[3] != p.friction[4]) for p in pairs

@@ -176,6 +176,7 @@ class BodyDescription:
         solmix: float = 1.0,
         margin: float = 0.0,
         gap: float = 0.0,
+        adhesion: float = 0.0,
         surface_velocity: Sequence[float] = (0, 0, 0, 0, 0, 0),
         fluidcoef: Sequence[float] | None = None,
         fluid_added: Sequence[float] | None = None,
@@ -207,6 +208,8 @@ class BodyDescription:
             solmix: weight of `solref` and `solimp` in a pair.
             margin: distance at which contacts begin to act [m]; a pair has the sum.
             gap: distance beyond the margin up to which adhesion acts [m]; a pair has the sum.
+            adhesion: force with which its surface pulls what it touches [N]; a pair has the sum, or
+                that of the geom of higher priority.
             surface_velocity: linear [m/s] and angular velocity [rad/s] of its surface about its
                 origin, in its frame, as contacts see it: a conveyor belt or a turntable.
             fluidcoef: blunt drag, slender drag, angular drag, Kutta lift and Magnus lift of the
@@ -225,7 +228,8 @@ class BodyDescription:
         """
         name = name or f"{body}_{type}{len(self._geoms)}"
         values: dict[str, Any] = dict(body=body, type=type, condim=condim, solmix=solmix)
-        values |= dict(elasticity=elasticity, margin=margin, gap=gap, priority=int(priority))
+        values |= dict(elasticity=elasticity, margin=margin, gap=gap, adhesion=adhesion)
+        values |= dict(priority=int(priority))
         values |= dict(contype=int(contype), conaffinity=int(conaffinity))
         values |= dict(streamed=fluidcoef is not None, fluid_added=None)
         geom = Element("geom", name, values, line)

@@ -27,6 +27,7 @@ class CouplingDescription(BodyDescription):
         solimp: Sequence[float] = SOLIMP,
         margin: float = 0.0,
         gap: float = 0.0,
+        adhesion: float = 0.0,
         line: str = "",
     ) -> str:
         """Describe the contacts of two geoms, which are tested whatever their bits.
@@ -44,6 +45,7 @@ class CouplingDescription(BodyDescription):
             solimp: MuJoCo's impedance.
             margin: distance at which the contacts begin to act [m].
             gap: distance beyond the margin up to which adhesion acts [m].
+            adhesion: force with which the two pull at each other [N].
             line: its place in a file, for messages.
 
         Returns:
@@ -58,7 +60,8 @@ class CouplingDescription(BodyDescription):
             solref_friction=(solref_friction, 2),
             solimp=(solimp, 5),
         )
-        values = dict(geom1=geom1, geom2=geom2, condim=condim, margin=float(margin), gap=float(gap))
+        values: dict[str, Any] = dict(geom1=geom1, geom2=geom2, condim=condim)
+        values |= dict(margin=float(margin), gap=float(gap), adhesion=float(adhesion))
         self._pairs.append(Element("pair", name, values | numbers, line))
         return name
 

@@ -97,6 +97,8 @@ class ContactSurface(NamedTuple):
     """Distance from which a contact is active [m], the sum of the two."""
     gap: jax.Array
     """Distance beyond the margin within which only adhesion acts [m], the sum of the two."""
+    adhesion: jax.Array
+    """Pull of the surfaces [N], the sum of the two or that of the geom of higher priority."""
 
 
 def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -255,8 +257,8 @@ def surfaces(sys: System) -> list[ContactSurface]:
     """Return the contact parameters of each pair, by collision group.
 
     An explicit pair has parameters of its own, except for restitution. Else they are combined from
-    the two geoms. Where one geom has a higher priority, only its friction, `solref` and `solimp`
-    count. The result does not depend on the state, so callers compute it outside of loops.
+    the two geoms. Where one geom has a higher priority, only its friction, `solref`, `solimp` and
+    adhesion count. The result does not depend on the state, so callers compute it outside of loops.
 
     Source: MuJoCo's documentation, Computation, "Contact parameters".
     """
@@ -279,6 +281,7 @@ def _given(sys: System, group: CollisionGroup) -> ContactSurface:
         tuple(mine.solimp[:, i] for i in range(5)),
         mine.margin,
         mine.gap,
+        mine.adhesion,
     )
 
 
@@ -317,6 +320,8 @@ def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
         # Margin and gap do not depend on priority: both geoms count.
         total(both(geom.margin, _geoms(group))),
         total(both(geom.gap, _geoms(group))),
+        # Twice the geom of priority has twice its adhesion.
+        total(both(geom.adhesion)) / np.where(np.equal(*ruling), 2.0, 1.0)[:, None],
     )
 
 

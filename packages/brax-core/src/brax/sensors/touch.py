@@ -56,8 +56,9 @@ class TouchSensor(SensorType):
         size = vec3(rows(sys.site.size, [site]))
         # From a point inside a shape every ray meets its surface, so one test covers both cases.
         seen = jnp.isfinite(sys.site_types[site].ray(size, *local))
-        # The force on the second geom along the normal is positive when the contact presses.
-        pressed = rows(context.contact_forces, mine).dot(normal)
+        # The force on the second geom along the normal is positive when the contact presses, and
+        # negative where adhesion holds it.
+        pressed = jnp.maximum(rows(context.contact_forces, mine).dot(normal), 0.0)
         return jnp.sum(jnp.where(seen & touched, pressed, 0.0), axis=0)
 
 

@@ -59,6 +59,8 @@ def problems(sys: System) -> list[str]:
 
 
 _PERHAPS_NOT_IN_MJX = {
+    "geom_adhesion": "adhesion of geoms",
+    "pair_adhesion": "adhesion of pairs",
     "geom_surfacevel": "moving surfaces of geoms",
     "actuator_damping": "damping of actuators",
     "actuator_armature": "armature of actuators",

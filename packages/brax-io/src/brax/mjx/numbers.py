@@ -107,6 +107,8 @@ def _is_without_effect(path: str, sys: System) -> bool:
     listed = [*_WITHOUT_EFFECT, *([] if sys.opt.enable_fluid else _FLUID)]
     listed += [] if sys.opt.enable_gravcomp else ["link.gravcomp_arm"]
     listed += [] if any(sys.geom_moving) else ["geom.surface_velocity"]
+    listed += [] if any(sys.geom_adhesive) else ["geom.adhesion"]
+    listed += [] if any(sys.pair_adhesive) else ["pair.adhesion"]
     return any(path == name or path.startswith(f"{name}.") for name in listed)
 
 

@@ -23,6 +23,7 @@ def geom_numbers(geoms: Sequence[Element], types: Sequence[Any]) -> Geom:
         solmix=column(geoms, "solmix", 1)[:, 0],
         margin=column(geoms, "margin", 1)[:, 0],
         gap=column(geoms, "gap", 1)[:, 0],
+        adhesion=column(geoms, "adhesion", 1)[:, 0],
         surface_velocity=column(geoms, "surface_velocity", 6),
         invweight=array(np.zeros(len(geoms)), (-1,)),
         fluid=array([fluid_numbers(g, t) for g, t in zip(geoms, types, strict=True)], (-1, 11)),

@@ -67,6 +67,8 @@ def _reach(element: Element) -> Iterator[str]:
         yield f"{element}: margin is not finite: {element.margin}"
     if not 0 <= element.gap < np.inf:
         yield f"{element}: gap must be >= 0, got {element.gap}"
+    if not 0 <= element.adhesion < np.inf:
+        yield f"{element}: adhesion must be finite and >= 0, got {element.adhesion}"
 
 
 def streamed(geom: Element, kind: Any) -> Iterator[str]:

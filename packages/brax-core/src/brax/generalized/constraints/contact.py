@@ -52,6 +52,7 @@ from brax.generalized.constraints.jacobians import (
     jacobian,
 )
 from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
+from brax.generalized.constraints.surface_adhesion import AdhesiveLaw
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 from brax.kernels.skip import empty, in_chunks, map_needed, unread
 from brax.spatial import Spatial
@@ -118,6 +119,8 @@ class ContactSoftness(NamedTuple):
     """Distance below which a contact is active [m]."""
     gap: jax.Array
     """Distance beyond the margin within which adhesion still acts [m]."""
+    adhesion: jax.Array | None
+    """Pull of the surfaces [N]; None if no surface of the model is adhesive."""
     inverse_weight: jax.Array
     """Sum of the two links' inverse weights, MuJoCo's `diagApprox` of a contact [1/kg]."""
 
@@ -152,10 +155,15 @@ def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
             turning[: width - 3],
             slide, surface.solimp, reference_stiffness, reference_damping,
             _friction_damping(sys, group, surface, reference_damping), surface.margin,
-            surface.gap, inverse_weight,
+            surface.gap, surface.adhesion if _is_adhesive(sys) else None, inverse_weight,
         )  # fmt: skip
         parts.append(mine)
     return parts
+
+
+def _is_adhesive(sys: System) -> bool:
+    """Return whether any surface or pair of the model is adhesive."""
+    return any(sys.geom_adhesive) or any(sys.pair_adhesive)
 
 
 def _friction_damping(
@@ -328,12 +336,42 @@ def _located(touch: Touch) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
 
 def _law(
     sys: System, soft: ContactSoftness, dist: jax.Array
-) -> tuple[PyramidalCone | EllipticCone, jax.Array]:
-    """Return the friction cone of contacts, and the aref of the normal at rest."""
+) -> tuple[PyramidalCone | EllipticCone | AdhesiveLaw, jax.Array]:
+    """Return the law of contacts, and the aref of the normal at rest."""
+    if soft.adhesion is None:
+        cone, reference, _ = _cone(sys, soft, dist, soft.margin)
+        return cone, reference
+    pull = jnp.where(dist < soft.margin + soft.gap, soft.adhesion, 0.0)
+    # In the gap a contact pulls, but has no friction.
+    touches = (dist < soft.margin).astype(dist.dtype)
+    soft = soft._replace(
+        friction=soft.friction * touches,
+        sideways=soft.sideways * touches,
+        sliding=soft.sliding * touches,
+    )
+    reach = soft.margin + jnp.where(pull > 0, soft.gap, 0.0)
+    cone, reference, R = _cone(sys, soft, dist, reach)
+    # Each edge of a pyramid bears its share of the pull.
+    pyramid = (soft.sliding > 0) & (sys.opt.cone == "pyramidal")
+    edges = jnp.where(pyramid, 2.0 * (2 + len(soft.turning)), 1.0)
+    return AdhesiveLaw(cone, pull), reference + R * pull / edges
+
+
+def _cone(
+    sys: System, soft: ContactSoftness, dist: jax.Array, reach: jax.Array
+) -> tuple[PyramidalCone | EllipticCone, jax.Array, jax.Array]:
+    """Return the friction cone of contacts, the aref of the normal at rest, and R of an edge.
+
+    Args:
+        sys: the model.
+        soft: softness of the contacts.
+        dist: their distances.
+        reach: the distance below which they are active.
+    """
     # r of MuJoCo's documentation: negative within the margin.
     distance = dist - soft.margin
     imp = impedance(soft.solimp, distance)
-    active = distance < 0
+    active = dist < reach
     mu, inverse_weight = soft.friction, soft.inverse_weight
     if sys.opt.cone == "elliptic":
         # R = (1 - d) / d diagApprox, and D = 1 / R.
@@ -360,4 +398,4 @@ def _law(
         R = jnp.where(soft.sliding > 0, R * edge, R)
         stiffness = jnp.where(active, 1.0 / R, 0.0)
         law = PyramidalCone(stiffness, (mu, soft.sideways, *soft.turning), soft.sliding)
-    return law, -soft.reference_stiffness * imp * distance
+    return law, -soft.reference_stiffness * imp * distance, R

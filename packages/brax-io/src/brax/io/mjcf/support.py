@@ -35,11 +35,7 @@ _MUST_BE_DEFAULT = {
         ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
         ("jnt_springyield", 0, "springyield"),
     ),
-    "geom": (
-        ("geom_adhesion", 0, "adhesion"),
-        ("geom_plugin", -1, "a plugin's shape"),
-    ),
-    "pair": (("pair_adhesion", 0, "adhesion"),),
+    "geom": (("geom_plugin", -1, "a plugin's shape"),),
     "actuator": (
         ("actuator_plugin", -1, "a plugin's force"),
         ("actuator_dampingpoly", 0, "polynomial damping of an actuator"),
@@ -204,7 +200,8 @@ def _geom_notes(model: mujoco.MjModel, collides: np.ndarray) -> Iterator[Note]:
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
     # Within the gap a contact exerts no force of its own, so only adhesion can act there.
-    if (model.actuator_trntype != mujoco.mjtTrn.mjTRN_BODY).all():
+    adhesive = any(_rows_unlike(model, f"{kind}_adhesion", 0) for kind in ("geom", "pair"))
+    if not adhesive and (model.actuator_trntype != mujoco.mjtTrn.mjTRN_BODY).all():
         for kind in ("geom", "pair"):
             for i in _rows_unlike(model, f"{kind}_gap", 0):
                 yield Note(kind, i, "ignored", "gap: only adhesion acts within it")

@@ -43,6 +43,7 @@ def geoms(
             solmix=float(model.geom_solmix[g]),
             margin=float(model.geom_margin[g]),
             gap=float(model.geom_gap[g]),
+            adhesion=_adhesion(model, "geom", g),
             surface_velocity=_surface_velocity(model, g),
             elasticity=float(custom.elasticity[g]),
             **_fluid(model, g),
@@ -73,8 +74,15 @@ def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
             solimp=model.pair_solimp[p],
             margin=float(model.pair_margin[p]),
             gap=float(model.pair_gap[p]),
+            adhesion=_adhesion(model, "pair", p),
             line=places.get(("pair", p), ""),
         )
+
+
+def _adhesion(model: mujoco.MjModel, kind: str, index: int) -> float:
+    """Return the adhesion of a geom or a pair, which MuJoCo 3 does not have."""
+    table = getattr(model, f"{kind}_adhesion", None)
+    return 0.0 if table is None else float(table[index])
 
 
 def _surface_velocity(model: mujoco.MjModel, geom: int) -> list[float]:
