@@ -37,11 +37,12 @@ def test_the_mass_is_pushed(name, seeds):
     envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")
     agent, recipe = _recipe(name, "fast")
     assert recipe["num_timesteps"] <= (2**15 if name in ("ppo", "sac", "td3", "bc") else 2**16)
-    more = TEACHER if name == "bc" else {}
+    # Samples of PPO's policy, since its mean pushes long before all of its actions do.
+    more = {"bc": TEACHER, "ppo": {"deterministic_eval": False}}.get(name, {})
     returns = []
     for seed in range(seeds):
         environment = envs.get_environment("fast")
-        *_, metrics = agent.train(environment, **recipe, **more, seed=seed)
+        *_, metrics = agent.train(environment, **(recipe | more), seed=seed)
         returns.append(metrics["eval/episode_reward"])
     assert min(returns) > FAST[name]
 
