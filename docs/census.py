@@ -159,7 +159,8 @@ def _compared(name: str, path: Path) -> Row:
         read = mujoco_steps.sensor_error(system, model, before)
     worst, exchanged = float(error.max()), None if put is None else float(put.max())
     agrees = worst < mujoco_steps.CLOSE or (exchanged is not None and exchanged < WITH_CONTACTS)
-    return Row(name, "agrees" if agrees else "differs", "", worst, exchanged, read)
+    reason = "" if agrees else f"overlaps of {1000 * mujoco_steps.depth(model, before):.1f} mm"
+    return Row(name, "agrees" if agrees else "differs", reason, worst, exchanged, read)
 
 
 def mujoco_model(path: Path) -> mujoco.MjModel:

@@ -156,6 +156,16 @@ def both_errors(
     return error, np.abs(moved - put).max(axis=1) / largest_change(before, after.qd)
 
 
+def depth(model: mujoco.MjModel, before: Before) -> float:
+    """Return the depth of MuJoCo's deepest contact at some states [m]; zero for none."""
+    data, deepest = mujoco.MjData(model), 0.0
+    for q in before.q:
+        data.qpos[:] = q
+        mujoco.mj_fwdPosition(model, data)
+        deepest = max([deepest, *(-c.dist for c in data.contact)])
+    return deepest
+
+
 def sensor_error(sys: System, model: mujoco.MjModel, before: Before) -> float | None:
     """Return the largest error of a sensor at some states; None for a model without sensors.
 
