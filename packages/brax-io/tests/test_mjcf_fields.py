@@ -46,19 +46,20 @@ actlimited="true" actrange="-1 1"/><muscle joint="j" lengthrange="-1 2"/>
 READ = {
     "body": "gravcomp inertia ipos iquat mass pos quat",
     "jnt": """actfrclimited actfrcrange actgravcomp axis limited margin pos range solimp solref
-        stiffness""",
-    "dof": "armature damping frictionloss solimp solref",
+        stiffness stiffnesspoly""",
+    "dof": "armature damping dampingpoly frictionloss solimp solref",
     "geom": """adhesion conaffinity condim contype fluid friction gap margin pos priority quat rgba
         size solimp solmix solref surfacevel""",
     "site": "pos quat size",
     "hfield": "data size",
     "pair": "adhesion dim friction gap margin solimp solref solreffriction",
     "eq": "active0 data solimp solref",
-    "tendon": """actfrclimited actfrcrange armature damping frictionloss lengthspring limited margin
-        range solimp_fri solimp_lim solref_fri solref_lim stiffness""",
+    "tendon": """actfrclimited actfrcrange armature damping dampingpoly frictionloss lengthspring
+        limited margin range solimp_fri solimp_lim solref_fri solref_lim stiffness
+        stiffnesspoly""",
     "wrap": "prm",
     "actuator": """acc0 actearly actlimited actrange armature biasprm cranklength ctrllimited
-        ctrlrange damping dynprm forcelimited forcerange gainprm gear lengthrange""",
+        ctrlrange damping dampingpoly dynprm forcelimited forcerange gainprm gear lengthrange""",
     "sensor": "cutoff",
     "cam": "fovy pos quat",
     "key": "act ctrl qpos qvel",
@@ -70,12 +71,7 @@ READ = {
 }
 """Numbers and flags that the system has: a change of one changes the system."""
 
-REFUSED = {
-    "jnt": "springyield stiffnesspoly",
-    "dof": "dampingpoly",
-    "tendon": "dampingpoly springyield stiffnesspoly",
-    "actuator": "dampingpoly delay",
-}
+REFUSED = {"jnt": "springyield", "tendon": "springyield", "actuator": "delay"}
 """Numbers and flags that would change the motion and are not supported."""
 
 NOTED = {

@@ -310,6 +310,36 @@ def test_surfaces_that_adhere(cone, condim):
     check_steps(STICKY.format(cone=cone, condim=condim), spread=(0.003, 0.3))
 
 
+POLYNOMIAL = """<mujoco><option integrator="{}"/><worldbody>
+<body><joint name="j" axis="0 1 0" stiffness="3 -2 5" springref="20" damping=".1 .2 .3"/>
+<geom size=".05" pos=".2 0 0" mass="1"/><site name="s" pos=".2 0 .1"/><body pos=".3 0 0">
+<joint name="b" type="ball" stiffness="0 1 3" damping="0 .1 .2"/><geom type="box" size=".1 .2 .3"/>
+<body pos="0 0 .4"><joint name="k" type="slide" axis="1 0 1"/><geom size=".1" mass="1"/></body>
+</body></body><site name="r" pos="0 .5 0"/></worldbody><tendon>
+<fixed name="t" stiffness="0 0 9" damping="0 1" springlength="-.1 .1"><joint joint="k" coef="2"/>
+<joint joint="j" coef="1"/></fixed><spatial stiffness="2 3 -1" damping=".2 0 .5" springlength=".3">
+<site site="s"/><site site="r"/></spatial></tendon><actuator><motor joint="k" gear="2"
+damping=".1 .2 .3"/><motor tendon="t" gear="-2" damping="0 .2"/></actuator></mujoco>"""
+
+
+@pytest.mark.skipif(int(mujoco.__version__.split(".")[0]) < 4, reason="new in MuJoCo 4")
+@pytest.mark.parametrize(
+    "integrator",
+    ["Euler", *(pytest.param(i, marks=pytest.mark.slow) for i in ("implicitfast", "RK4"))],
+)
+def test_polynomial_springs_and_dampers(integrator):
+    check_steps(POLYNOMIAL.format(integrator))
+
+
+def test_the_energy_of_a_polynomial_spring():
+    """At x = 0.5: 3 x^2 / 2 - 2 x^3 / 3 + 5 x^4 / 4."""
+    text = """<mujoco><option gravity="0 0 0"/><worldbody><body><joint type="slide" axis="1 0 0"
+stiffness="3 -2 5"/><geom size=".1"/></body></worldbody></mujoco>"""
+    sys = mjcf.loads(text)
+    _, potential = dynamics.energy(sys, jnp.array([0.5]), jnp.zeros(1))
+    np.testing.assert_allclose(potential, 0.375 - 0.25 / 3 + 0.3125 / 4, rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_a_mesh_in_a_fluid_is_the_ellipsoid_of_its_inertia():
     wedge = "0 0 0 .5 0 0 0 .3 0 0 0 .2 .4 .2 0"

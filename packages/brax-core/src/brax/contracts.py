@@ -195,6 +195,7 @@ ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) together wit
 GRAVCOMP_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) that bear gravity compensation"
 ADHESIVE_SURFACES = "adhesion of geoms"
 MOVING_SURFACES = "moving surfaces of geoms (surfacevel)"
+POLYNOMIAL_JOINTS = "polynomial stiffness or damping of joints"
 TENDON_ARMATURE = "armature of tendons"
 FREE_JOINT_RESISTANCE = "damping, dry friction or armature of a free joint"
 
@@ -233,6 +234,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     ),
     ADHESIVE_SURFACES: lambda s: any(s.geom_adhesive) or any(s.pair_adhesive),
     MOVING_SURFACES: lambda s: any(s.geom_moving),
+    POLYNOMIAL_JOINTS: lambda s: any(s.joint_polynomial),
     TENDON_ARMATURE: lambda s: any(s.tendon_rotor),
     FREE_JOINT_RESISTANCE: _has_free_joint_resistance,
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
@@ -246,6 +248,7 @@ NOT_IN_MAXIMAL = (
     GRAVCOMP_LIMITS,
     ADHESIVE_SURFACES,
     MOVING_SURFACES,
+    POLYNOMIAL_JOINTS,
     TENDON_ARMATURE,
     FREE_JOINT_RESISTANCE,
 )

@@ -259,7 +259,9 @@ def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Ar
         if kind.q_width == kind.qd_width:
             mine = slice(dof, dof + kind.qd_width)
             stretch = q[at : at + kind.q_width] - sys.dof.springref[mine]
-            potential = potential + 0.5 * (sys.dof.stiffness[mine] * stretch * stretch).sum(0)
+            first, second = (sys.dof.stiffness_poly[mine, k] for k in (0, 1))
+            stiffness = sys.dof.stiffness[mine] / 2 + stretch * (first / 3 + stretch * second / 4)
+            potential = potential + (stiffness * stretch * stretch).sum(0)
     return kinetic, potential
 
 

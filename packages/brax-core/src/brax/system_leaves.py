@@ -64,6 +64,8 @@ def _joint_leaves(sys: System) -> list[_Row]:
         ("dof.armature", sys.dof.armature, (nv,), ">= 0"),
         ("dof.damping", sys.dof.damping, (nv,), ">= 0"),
         ("dof.stiffness", sys.dof.stiffness, (nv,), ">= 0"),
+        ("dof.stiffness_poly", sys.dof.stiffness_poly, (nv, 2), ""),
+        ("dof.damping_poly", sys.dof.damping_poly, (nv, 2), ""),
         ("dof.frictionloss", sys.dof.frictionloss, (nv,), ">= 0"),
         ("dof.solref", sys.dof.solref, (nv, 2), ""),
         ("dof.solimp", sys.dof.solimp, (nv, 5), ""),
@@ -110,6 +112,8 @@ def _coupling_leaves(sys: System) -> list[_Row]:
         ("tendon.length0", sys.tendon.length0, (nt,), ""),
         ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
+        ("tendon.stiffness_poly", sys.tendon.stiffness_poly, (nt, 2), ""),
+        ("tendon.damping_poly", sys.tendon.damping_poly, (nt, 2), ""),
         ("tendon.armature", sys.tendon.armature, (nt,), ">= 0"),
         ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
         ("tendon.margin", sys.tendon.margin, (nt,), ""),
@@ -169,6 +173,16 @@ def ignored_numbers(sys: System) -> Iterator[str]:
         *(
             ("geom.surface_velocity", x, _flags(sys.geom_moving), "moving surfaces")
             for x in sys.geom.surface_velocity.T
+        ),
+        *(
+            (f"dof.{name}", x, _flags(sys.joint_polynomial)[joint], "polynomials of that joint")
+            for name in ("stiffness_poly", "damping_poly")
+            for x in getattr(sys.dof, name).T
+        ),
+        *(
+            (f"tendon.{name}", x, _flags(sys.tendon_polynomial), "polynomials of it")
+            for name in ("stiffness_poly", "damping_poly")
+            for x in getattr(tendon, name).T
         ),
         ("tendon.armature", tendon.armature, _flags(sys.tendon_rotor), "armature of it"),
         (

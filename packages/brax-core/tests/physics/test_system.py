@@ -304,6 +304,7 @@ LACKING = {
     ),
     contracts.ADHESIVE_SURFACES: dict(ball=dict(adhesion=1.0)),
     contracts.MOVING_SURFACES: dict(ball=dict(surface_velocity=(1, 0, 0, 0, 0, 0))),
+    contracts.POLYNOMIAL_JOINTS: dict(stiffness_poly=(0.0, 1.0)),
     contracts.TENDON_ARMATURE: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", armature=1.0)),
     contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),
 }

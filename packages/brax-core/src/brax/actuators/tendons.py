@@ -9,6 +9,7 @@ from brax.actuators.joint_transmission import tendon_transmission
 from brax.actuators.site_transmission import LinkTransmission
 from brax.actuators.spatial_tendons import has_paths, tendon_reach
 from brax.base import System
+from brax.forces.polynomials import coefficient
 from brax.kinematics import Frames
 from brax.spatial import Spatial
 
@@ -59,4 +60,8 @@ def passive_force(sys: System, tendons: TendonsAtState) -> jax.Array:
     tendon, length = sys.tendon, tendons.length
     # MuJoCo's `springlength` may be a range, within which the spring exerts no force.
     rest = jnp.clip(length, tendon.lengthspring[:, 0], tendon.lengthspring[:, 1])
-    return tendon.stiffness * (rest - length) - tendon.damping * tendons.velocity
+    stiffness, damping, rate = tendon.stiffness, tendon.damping, tendons.velocity
+    if any(sys.tendon_polynomial):
+        stiffness = coefficient(stiffness, tendon.stiffness_poly, length - rest)
+        damping = coefficient(damping, tendon.damping_poly, jnp.abs(rate))
+    return stiffness * (rest - length) - damping * rate

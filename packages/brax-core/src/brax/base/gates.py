@@ -14,11 +14,15 @@ S = TypeVar("S", bound=Any)
 
 _EACH = {
     "dof.frictionloss": "joint_dry",
+    "dof.stiffness_poly": "joint_polynomial",
+    "dof.damping_poly": "joint_polynomial",
     "dof.limit": "joint_limited",
     "joint.margin": "joint_two_sided",
     "joint.actuator_range": "joint_actuator_limited",
     "geom.adhesion": "geom_adhesive",
     "geom.surface_velocity": "geom_moving",
+    "tendon.stiffness_poly": "tendon_polynomial",
+    "tendon.damping_poly": "tendon_polynomial",
     "tendon.armature": "tendon_rotor",
     "tendon.actuator_range": "tendon_actuator_limited",
     "tendon.frictionloss": "tendon_dry",

@@ -85,6 +85,10 @@ class DoF(Base):
     """Viscous damping [N m s/rad or N s/m], shape (nv,)."""
     stiffness: jax.Array
     """Spring stiffness [N m/rad or N/m], shape (nv,)."""
+    stiffness_poly: jax.Array
+    """Coefficients of the spring's terms of second and third order, shape (nv, 2)."""
+    damping_poly: jax.Array
+    """Coefficients of the damping's terms of second and third order, shape (nv, 2)."""
     springref: jax.Array
     """Coordinate at which the spring is at rest [rad or m], shape (nv,)."""
     limit: tuple[jax.Array, jax.Array]
@@ -193,6 +197,10 @@ class Tendon(Base):
     """Stiffness of the spring along the tendon, shape (n_tendons,)."""
     damping: jax.Array
     """Damping along the tendon, shape (n_tendons,)."""
+    stiffness_poly: jax.Array
+    """Coefficients of the spring's terms of second and third order, shape (n_tendons, 2)."""
+    damping_poly: jax.Array
+    """Coefficients of the damping's terms of second and third order, shape (n_tendons, 2)."""
     armature: jax.Array
     """Inertia of changes of the length, such as of a rotor, shape (n_tendons,)."""
     lengthspring: jax.Array

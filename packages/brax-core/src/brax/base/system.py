@@ -118,6 +118,8 @@ class System(Base):
     """Link that each joint moves."""
     joint_limited: tuple[bool, ...] = static()
     """True for joints that have limits."""
+    joint_polynomial: tuple[bool, ...] = static()
+    """True for joints whose spring or damping is a polynomial."""
     joint_two_sided: tuple[bool, ...] = static()
     """True for joints whose two limits may act at once, which a margin makes possible."""
     joint_dry: tuple[bool, ...] = static()
@@ -185,6 +187,8 @@ class System(Base):
     """True for tendons whose two limits may act at once, which a margin makes possible."""
     tendon_dry: tuple[bool, ...] = static()
     """True for tendons that have dry friction."""
+    tendon_polynomial: tuple[bool, ...] = static()
+    """True for tendons whose spring or damping is a polynomial."""
     tendon_rotor: tuple[bool, ...] = static()
     """True for tendons that have armature."""
     tendon_actuator_limited: tuple[bool, ...] = static()

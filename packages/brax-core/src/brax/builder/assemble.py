@@ -15,7 +15,7 @@ from brax.builder.arrays.keyframes import keyframes, normalized
 from brax.builder.arrays.links import box_numbers, link_numbers
 from brax.builder.arrays.tendons import tendon_numbers
 from brax.builder.checked_description import CheckedDescription
-from brax.builder.elements import WORLD, Element, is_free
+from brax.builder.elements import WORLD, Element, is_free, is_polynomial
 
 _SETTINGS = (
     "cone",
@@ -106,6 +106,7 @@ def _joints(parts: CheckedDescription) -> dict[str, Any]:
         joint_link=tuple(links[j.body] for j in joints),
         # Rows for limits, margins and dry friction are compiled in only where there are some.
         joint_limited=tuple(j.range is not None for j in joints),
+        joint_polynomial=tuple(map(is_polynomial, parts.joints)),
         joint_two_sided=tuple(bool(j.margin) for j in joints),
         joint_dry=tuple(bool(np.any(j.frictionloss)) for j in joints),
         joint_actuator_limited=tuple(j.actuator_range is not None for j in joints),
@@ -185,6 +186,7 @@ def _tendons(parts: CheckedDescription) -> dict[str, Any]:
         ),
         tendon_limited=tuple(t.range is not None for t in tendons),
         tendon_two_sided=tuple(bool(t.margin) for t in tendons),
+        tendon_polynomial=tuple(map(is_polynomial, tendons)),
         tendon_rotor=tuple(bool(t.armature) for t in tendons),
         tendon_actuator_limited=tuple(t.actuator_range is not None for t in tendons),
         tendon_dry=tuple(bool(t.frictionloss) for t in tendons),

@@ -101,8 +101,10 @@ class BodyDescription:
         *,
         range: Sequence[float] | None = None,
         stiffness: float | Sequence[float] = 0.0,
+        stiffness_poly: Sequence[float] = (0.0, 0.0),
         springref: float | Sequence[float] = 0.0,
         damping: float | Sequence[float] = 0.0,
+        damping_poly: Sequence[float] = (0.0, 0.0),
         armature: float | Sequence[float] = 0.0,
         frictionloss: float | Sequence[float] = 0.0,
         ref: float | Sequence[float] = 0.0,
@@ -126,8 +128,11 @@ class BodyDescription:
             axis: axis in the body's frame; normalized.
             range: lower and upper limit of the coordinate; unlimited if None.
             stiffness: stiffness of the joint's spring, one number or one per degree of freedom.
+            stiffness_poly: coefficients of the spring's terms of second and third order: its force
+                is -(stiffness x + a x² + b x³) at a displacement x.
             springref: coordinate at which the spring is at rest.
             damping: viscous damping.
+            damping_poly: coefficients of terms of second and third order, of the rate's magnitude.
             armature: rotor inertia.
             frictionloss: dry friction.
             ref: coordinate in the pose in which the body is described.
@@ -154,7 +159,9 @@ class BodyDescription:
         limit = dict(solref_limit=(solref_limit, 2), solimp_limit=(solimp_limit, 5))
         friction = dict(solref_friction=(solref_friction, 2), solimp_friction=(solimp_friction, 5))
         joint = Element("joint", name, values, line)
-        return self._add(self._joints, joint, pos=(pos, 3), axis=(axis, 3), **limit, **friction)
+        poly = dict(stiffness_poly=(stiffness_poly, 2), damping_poly=(damping_poly, 2))
+        vectors = dict(pos=(pos, 3), axis=(axis, 3)) | limit | friction | poly
+        return self._add(self._joints, joint, **vectors)
 
     def add_geom(
         self,

@@ -73,6 +73,8 @@ class CouplingDescription(BodyDescription):
         path: Sequence[str | tuple[str, str] | float] = (),
         stiffness: float = 0.0,
         damping: float = 0.0,
+        stiffness_poly: Sequence[float] = (0.0, 0.0),
+        damping_poly: Sequence[float] = (0.0, 0.0),
         armature: float = 0.0,
         lengthspring: Sequence[float] | None = None,
         range: Sequence[float] | None = None,
@@ -96,6 +98,9 @@ class CouplingDescription(BodyDescription):
                 begins a new branch whose length is divided by it (a pulley).
             stiffness: stiffness of a spring along it.
             damping: damping along it.
+            stiffness_poly: coefficients of the spring's terms of second and third order.
+            damping_poly: coefficients of the damping's terms of second and third order, of the
+                rate's magnitude.
             armature: inertia of changes of its length, such as of a rotor.
             lengthspring: shortest and longest length at which the spring is at rest; by default its
                 length with the joints at their `springref`.
@@ -121,7 +126,8 @@ class CouplingDescription(BodyDescription):
         values["path"] = path_segments(self._problems, str(tendon), path)
         limit = dict(solref_limit=(solref_limit, 2), solimp_limit=(solimp_limit, 5))
         friction = dict(solref_friction=(solref_friction, 2), solimp_friction=(solimp_friction, 5))
-        return self._add(self._tendons, tendon, **limit, **friction)
+        poly = dict(stiffness_poly=(stiffness_poly, 2), damping_poly=(damping_poly, 2))
+        return self._add(self._tendons, tendon, **limit, **friction, **poly)
 
     def add_connect(
         self,

@@ -127,3 +127,8 @@ def is_free(kind: Any) -> bool:
 def is_ball(kind: Any) -> bool:
     """Return whether the coordinates are a rotation and the rates its angular velocity."""
     return bool((kind.q_width, kind.qd_width) == (4, 3))
+
+
+def is_polynomial(element: Element) -> bool:
+    """Return whether the spring or damping of a joint or tendon is not linear."""
+    return bool(np.any(element.stiffness_poly) or np.any(element.damping_poly))

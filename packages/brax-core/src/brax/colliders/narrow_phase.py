@@ -289,6 +289,9 @@ def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
     """Combine the parameters of the two geoms of each pair of a group."""
     ruling = _ruling(sys, group)
 
+    # Twice the geom of priority has twice its adhesion.
+    counted = jnp.array([[1.0 + (a == b)] for a, b in zip(*ruling, strict=True)])
+
     def both(leaf: jax.Array, geoms: Any = ruling) -> tuple[jax.Array, jax.Array]:
         """Return a parameter of the first and the second geom of each pair."""
         return rows(leaf, geoms[0]), rows(leaf, geoms[1])
@@ -320,8 +323,7 @@ def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
         # Margin and gap do not depend on priority: both geoms count.
         total(both(geom.margin, _geoms(group))),
         total(both(geom.gap, _geoms(group))),
-        # Twice the geom of priority has twice its adhesion.
-        total(both(geom.adhesion)) / np.where(np.equal(*ruling), 2.0, 1.0)[:, None],
+        total(both(geom.adhesion)) / counted,
     )
 
 

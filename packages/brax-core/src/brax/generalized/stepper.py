@@ -29,6 +29,7 @@ from brax.generalized.smooth_dynamics.forces import (
     drive_slope,
     driven_frames,
     external_force,
+    joint_damping,
     resistance,
 )
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
@@ -87,7 +88,7 @@ class Stepper(Flow[StepState]):
         sys, forces = self.problem.sys, self.forces(state)
         # MuJoCo's flag `eulerdamp`: Euler is implicit in joint damping unless it is disabled.
         if sys.opt.eulerdamp:
-            return self._damped_kick(state, dt, forces, sys.dof.damping)
+            return self._damped_kick(state, dt, forces, joint_damping(sys, state.qd))
         return self._accelerate(
             state, dt, forces, frontal.to_model(self.blocks, forces.acceleration)
         )
@@ -95,7 +96,7 @@ class Stepper(Flow[StepState]):
     def push(self, state: StepState, dt: jax.Array) -> StepState:
         """Update the velocities as `kick` does, without Coriolis and centrifugal forces."""
         forces = self.forces(state, inertia=False)
-        return self._damped_kick(state, dt, forces, self.problem.sys.dof.damping)
+        return self._damped_kick(state, dt, forces, joint_damping(self.problem.sys, state.qd))
 
     def drift(self, state: StepState, dt: jax.Array) -> StepState:
         """Update the coordinates at fixed rates."""

@@ -61,6 +61,11 @@ def problems(sys: System) -> list[str]:
 _PERHAPS_NOT_IN_MJX = {
     "geom_adhesion": "adhesion of geoms",
     "pair_adhesion": "adhesion of pairs",
+    "jnt_stiffnesspoly": "polynomial stiffness of joints",
+    "dof_dampingpoly": "polynomial damping of joints",
+    "tendon_stiffnesspoly": "polynomial stiffness of tendons",
+    "tendon_dampingpoly": "polynomial damping of tendons",
+    "actuator_dampingpoly": "polynomial damping of actuators",
     "geom_surfacevel": "moving surfaces of geoms",
     "actuator_damping": "damping of actuators",
     "actuator_armature": "armature of actuators",

@@ -109,6 +109,9 @@ def _is_without_effect(path: str, sys: System) -> bool:
     listed += [] if any(sys.geom_moving) else ["geom.surface_velocity"]
     listed += [] if any(sys.geom_adhesive) else ["geom.adhesion"]
     listed += [] if any(sys.pair_adhesive) else ["pair.adhesion"]
+    polynomials = "stiffness_poly", "damping_poly"
+    listed += [] if any(sys.joint_polynomial) else [f"dof.{name}" for name in polynomials]
+    listed += [] if any(sys.tendon_polynomial) else [f"tendon.{name}" for name in polynomials]
     return any(path == name or path.startswith(f"{name}.") for name in listed)
 
 

@@ -56,6 +56,8 @@ def dof_numbers(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
         armature=numbers("armature"),
         damping=numbers("damping"),
         stiffness=numbers("stiffness"),
+        stiffness_poly=repeated("stiffness_poly", 2),
+        damping_poly=repeated("damping_poly", 2),
         springref=numbers("springref"),
         limit=(lower, upper),
         frictionloss=numbers("frictionloss"),

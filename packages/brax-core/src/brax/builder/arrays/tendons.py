@@ -32,6 +32,8 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
         length0=array(np.zeros(len(tendons)), (-1,)),
         stiffness=column(tendons, "stiffness", 1)[:, 0],
         damping=column(tendons, "damping", 1)[:, 0],
+        stiffness_poly=column(tendons, "stiffness_poly", 2),
+        damping_poly=column(tendons, "damping_poly", 2),
         armature=column(tendons, "armature", 1)[:, 0],
         lengthspring=array(rest, (len(tendons), 2)),
         limit=(lower, upper),

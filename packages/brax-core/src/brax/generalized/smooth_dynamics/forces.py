@@ -20,7 +20,8 @@ from brax.actuators.actuator_forces import (
 from brax.actuators.force_law import Command
 from brax.actuators.tendons import TendonsAtState, passive_force, tendons_at_state
 from brax.base import System
-from brax.components import Mat3, Vec3, quat, rows, total, vec3
+from brax.components import Mat3, Vec3, quat, rows, sqrt, total, vec3
+from brax.forces.polynomials import coefficient, slope
 from brax.generalized.linalg import frontal
 from brax.generalized.problem import GeneralizedProblem, StepState
 from brax.generalized.smooth_dynamics.frames import world_frames
@@ -39,7 +40,10 @@ def applied_force(
     These are MuJoCo's `qfrc_actuator` and `qfrc_passive`, without the fluid.
     """
     sys = problem.sys
-    parts = [spring_force(sys, motion.q) - sys.dof.damping * motion.qd]
+    damping = sys.dof.damping
+    if any(sys.joint_polynomial):
+        damping = coefficient(damping, sys.dof.damping_poly, jnp.abs(motion.qd))
+    parts = [spring_force(sys, motion.q) - damping * motion.qd]
     # Bounds without actuators still clip the gravity compensation.
     if sys.actuator_names or any(sys.joint_actuator_limited):
         force = jnp.zeros_like(motion.qd)
@@ -260,9 +264,17 @@ def resistance(
     joints are coupled, `Stepper` adds the actuators' derivative as a matrix instead.
     """
     sys = problem.sys
+    damping = joint_damping(sys, motion.qd)
     if couples_joints(sys) or not sys.actuator_names:
+        return damping
+    return damping - drive_slope(problem, motion, dynamics, jnp.ones_like(motion.qd))
+
+
+def joint_damping(sys: System, qd: jax.Array) -> jax.Array:
+    """Return minus the derivative of the joints' damping by their own rates, (nv, batch)."""
+    if not any(sys.joint_polynomial):
         return sys.dof.damping
-    return sys.dof.damping - drive_slope(problem, motion, dynamics, jnp.ones_like(motion.qd))
+    return slope(sys.dof.damping, sys.dof.damping_poly, jnp.abs(qd))
 
 
 def spring_force(sys: System, q: jax.Array) -> jax.Array:
@@ -272,9 +284,8 @@ def spring_force(sys: System, q: jax.Array) -> jax.Array:
     is.
     """
     parts = []
-    for kind, at, dof in zip(
-        sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True
-    ):
+    starts = zip(sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True)
+    for joint, (kind, at, dof) in enumerate(starts):
         mine = slice(dof, dof + kind.qd_width)
         coordinates = q[at : at + kind.q_width]
         # MuJoCo gives free joints no spring.
@@ -284,5 +295,11 @@ def spring_force(sys: System, q: jax.Array) -> jax.Array:
             stretch = coordinates - sys.dof.springref[mine]
         else:
             stretch = jnp.stack(kind.difference(tuple(coordinates), kind.zero(coordinates[0])))
-        parts.append(-sys.dof.stiffness[mine] * stretch)
+        stiffness = sys.dof.stiffness[mine]
+        if sys.joint_polynomial[joint]:
+            # A ball joint's spring acts along the rotation vector, by its length.
+            plain = kind.q_width == kind.qd_width
+            size = stretch if plain else sqrt(total(x * x for x in stretch))[None]
+            stiffness = coefficient(stiffness, sys.dof.stiffness_poly[mine], size)
+        parts.append(-stiffness * stretch)
     return jnp.concatenate(parts, axis=0)

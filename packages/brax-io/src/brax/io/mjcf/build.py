@@ -34,6 +34,7 @@ from brax.io.mjcf.names import (
     joint_qd_widths,
     keyword,
     names,
+    polynomials,
 )
 from brax.io.mjcf.support import TRANSMISSIONS
 
@@ -160,7 +161,10 @@ def _joints(
     no_friction = disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     no_spring = disabled(model, "SPRING", "PASSIVE")
     no_damper = disabled(model, "DAMPER", "PASSIVE")
-    rotor, brake = (reflected(model, "joint", key) for key in ("armature", "damping"))
+    rotor, brake, steep = (
+        reflected(model, "joint", key) for key in ("armature", "damping", "dampingpoly")
+    )
+    springs, dampers = (polynomials(model, key) for key in ("jnt_stiffness", "dof_damping"))
     for j, q in enumerate(model.jnt_qposadr):
         dof = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + qd_width[j])
         limited = model.jnt_limited[j] and not no_limit
@@ -176,6 +180,8 @@ def _joints(
             # `springref`.
             springref=float(model.qpos_spring[q]) if q_width[j] == 1 else 0.0,
             damping=0.0 if no_damper else (model.dof_damping[dof] + brake[j]).tolist(),
+            stiffness_poly=springs[j] * (not no_spring),
+            damping_poly=(dampers[dof.start] + steep[j]) * (not no_damper),
             armature=(model.dof_armature[dof] + rotor[j]).tolist(),
             frictionloss=0.0 if no_friction else model.dof_frictionloss[dof].tolist(),
             ref=float(model.qpos0[q]) if q_width[j] == 1 else 0.0,

@@ -94,3 +94,12 @@ def joint_qd_widths(model: mujoco.MjModel) -> np.ndarray:
 def disabled(model: mujoco.MjModel, *flags: str) -> bool:
     """Return whether any of the named features is disabled."""
     return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, flags)
+
+
+def polynomials(model: mujoco.MjModel, field: str) -> np.ndarray:
+    """Return the terms of second and third order of a stiffness or damping, (n, 2).
+
+    They are zero for versions of MuJoCo that have none.
+    """
+    none = np.zeros((len(getattr(model, field)), 2))
+    return np.asarray(getattr(model, f"{field}poly", none))

@@ -31,21 +31,13 @@ class Note(NamedTuple):
 
 _MUST_BE_DEFAULT = {
     "body": (("body_plugin", -1, "a plugin's force"),),
-    "joint": (
-        ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
-        ("jnt_springyield", 0, "springyield"),
-    ),
+    "joint": (("jnt_springyield", 0, "springyield"),),
     "geom": (("geom_plugin", -1, "a plugin's shape"),),
     "actuator": (
         ("actuator_plugin", -1, "a plugin's force"),
-        ("actuator_dampingpoly", 0, "polynomial damping of an actuator"),
         ("actuator_delay", 0, "delay"),
     ),
-    "tendon": (
-        ("tendon_stiffnesspoly", 0, "polynomial stiffness of a tendon"),
-        ("tendon_dampingpoly", 0, "polynomial damping of a tendon"),
-        ("tendon_springyield", 0, "springyield of a tendon"),
-    ),
+    "tendon": (("tendon_springyield", 0, "springyield of a tendon"),),
 }
 """Fields that are not read, with the value at which they have no effect, and a name for messages.
 
@@ -57,8 +49,6 @@ EQUALITIES = ("connect", "weld", "joint", "tendon")
 
 TRANSMISSIONS = (*JOINT_TRANSMISSIONS, "tendon", "site", "slidercrank", "body")
 """The supported transmissions."""
-
-_DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
 
 _IGNORED_OPTIONS = {
     "a pipeline has its own solver": (
@@ -172,10 +162,6 @@ def _table_notes(model: mujoco.MjModel, collides: Any) -> Iterator[Note]:
             for i in _rows_unlike(model, field, harmless):
                 if kind != "geom" or collides[i]:
                     yield _unsupported(kind, i, what, harmless)
-    for field, harmless, what in _DOF:
-        # These fields have a row for each degree of freedom; a note names the joint.
-        for dof in _rows_unlike(model, field, harmless):
-            yield _unsupported("joint", int(model.dof_jntid[dof]), what, harmless)
 
 
 def _rows_unlike(model: mujoco.MjModel, field: str, harmless: float) -> list[int]:

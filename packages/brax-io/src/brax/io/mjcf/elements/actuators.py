@@ -104,15 +104,16 @@ def reflected(model: mujoco.MjModel, kind: str, name: str) -> np.ndarray:
     Args:
         model: MuJoCo's model.
         kind: 'joint' or 'tendon'.
-        name: 'damping' or 'armature'.
+        name: 'damping', 'dampingpoly' or 'armature'.
 
     Returns:
-        One number for each joint or tendon.
+        One number, or one row, for each joint or tendon.
     """
-    out = np.zeros(count(model, kind))
-    values = getattr(model, f"actuator_{name}", None)
-    if values is None:  # MuJoCo 3 has no such attributes
-        return out
+    # MuJoCo 3 has no such attributes.
+    width = (2,) if name.endswith("poly") else ()
+    none = np.zeros((count(model, "actuator"), *width))
+    values = getattr(model, f"actuator_{name}", none)
+    out = np.zeros((count(model, kind), *values.shape[1:]))
     driving = JOINT_TRANSMISSIONS if kind == "joint" else (kind,)
     for a, transmission in enumerate(model.actuator_trntype):
         if keyword(mujoco.mjtTrn, transmission) in driving:

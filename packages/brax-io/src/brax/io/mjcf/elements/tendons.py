@@ -6,7 +6,7 @@ import mujoco
 
 from brax.builder import ModelBuilder
 from brax.io.mjcf.elements.actuators import reflected
-from brax.io.mjcf.names import disabled, names
+from brax.io.mjcf.names import disabled, names, polynomials
 
 
 def tendons(
@@ -23,7 +23,10 @@ def tendons(
     no_spring = disabled(model, "SPRING", "PASSIVE")
     no_damper = disabled(model, "DAMPER", "PASSIVE")
     limited = model.tendon_limited * (not disabled(model, "LIMIT", "CONSTRAINT"))
-    brake, rotor = (reflected(model, "tendon", key) for key in ("damping", "armature"))
+    brake, steep, rotor = (
+        reflected(model, "tendon", key) for key in ("damping", "dampingpoly", "armature")
+    )
+    springs, dampers = (polynomials(model, f"tendon_{key}") for key in ("stiffness", "damping"))
     inert = getattr(model, "tendon_armature", None)  # MuJoCo has it since 3.3.1
     bounded = model.tendon_actfrclimited
     has_friction = not disabled(model, "FRICTIONLOSS", "CONSTRAINT")
@@ -36,6 +39,8 @@ def tendons(
             path=[] if fixed else [_path_part(model, w) for w in wraps],
             stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
             damping=0.0 if no_damper else float(model.tendon_damping[t] + brake[t]),
+            stiffness_poly=springs[t] * (not no_spring),
+            damping_poly=(dampers[t] + steep[t]) * (not no_damper),
             armature=float(rotor[t] + (0.0 if inert is None else inert[t])),
             lengthspring=model.tendon_lengthspring[t].tolist(),
             range=model.tendon_range[t].tolist() if limited[t] else None,
