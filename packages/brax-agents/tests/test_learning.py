@@ -3,6 +3,7 @@
 import pytest
 
 from brax import plugins
+from brax.training.runner.presets import best_trainer
 
 FAST = {
     "ppo": 135,
@@ -15,6 +16,9 @@ FAST = {
     "bc": 135,
 }
 """The least return of each agent for a mass that is pushed; 143.1 at most, 70 by chance."""
+
+BARS = {"ant": 5000, "swimmer": 250, "reacherangle": -20}
+"""The least return of the agent that `brax train ENV --preset cpu` takes."""
 
 TEACHER = {"teacher_inference_fn": lambda obs, key: (0.9 + 0.0 * obs[..., :1], {})}
 """Always pushes."""
@@ -81,3 +85,13 @@ def test_the_pendulum_stays_up_by_gradients(name):
 def test_the_pendulum_stays_up_by_search_and_its_pupil_keeps_it_up(tmp_path):
     assert _return("ars", save_checkpoint_path=tmp_path) >= 950
     assert _return("bc", teacher=str(tmp_path)) >= 950
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", BARS)
+def test_the_best_agent_reaches_its_bar(environment):
+    envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")
+    agent, recipe = _recipe(best_trainer(environment, "cpu"), environment)
+    *_, metrics = agent.train(envs.get_environment(environment), **recipe, seed=10)
+    assert metrics["eval/episode_reward"] >= BARS[environment]
