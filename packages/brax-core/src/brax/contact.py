@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import Contact, System, Transform
-from brax.colliders.broad_phase import links_of, listed_contacts, picked, uses_broad_phase
+from brax.colliders.broad_phase import links_of, listed_contacts, uses_broad_phase
 from brax.colliders.narrow_phase import GroupContacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, vec3, zero_vec
 from brax.kernels.batch_last import batch_last
+from brax.kernels.gather import picked
 from brax.mocap import placed
 from brax.tree import join
 

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from brax import contact, kinematics, plugins
 from brax.builder import ModelBuilder
 from brax.colliders.convex.clipping import ClipPoint, clip_faces
+from brax.colliders.convex.convex_convex import ConvexConvex
 from brax.colliders.dispatch import collider_of_types
 from brax.components import Vec3
 from brax.testing import check_collider
@@ -299,3 +300,33 @@ def test_a_tip_on_a_flat_side_has_one_point_and_an_edge_two(below, tip, points):
     np.testing.assert_allclose(found.dist[meets], -0.01, atol=1e-5)
     at = np.asarray(found.pos)[meets]
     np.testing.assert_allclose(at[np.argsort(-at[:, 0])], [(*p, -0.005) for p in tip], atol=1e-5)
+
+
+@pytest.mark.parametrize(("first", "second"), [("sphere", "sphere"), ("box", "box")])
+def test_what_is_apart_is_told(first, second):
+    """No pair within reach counts as apart, and every pair does that is a twentieth beyond it.
+
+    The gaps of spheres are in closed form, those of boxes MuJoCo's.
+    """
+    a, b = places(200)
+    if first == "sphere":
+        dist = np.linalg.norm((b - a)[:, :3], axis=1) - 2 * SIZES["sphere"][0]
+    else:
+        dist, _ = mujoco_nearest(first, second, a, b)
+    shapes = [shape(name, place, SIZES[name]) for name, place in ((first, a), (second, b))]
+    kinds = [plugins.get("geometry_type", name) for name in (first, second)]
+    for distance in (0.0, 0.1):
+        wide = jnp.full(shapes[0].pos.x.shape, distance)
+        found = np.asarray(ConvexConvex(*kinds).are_apart(*shapes, wide))[0]
+        assert not found[dist < distance - 1e-5].any()
+        assert found[dist > distance + 0.05].all()
+        assert 20 < found.sum() < 180
+
+
+def test_shapes_at_no_place_are_not_apart():
+    """A position that is not a number must show in the result, so its pair is tested."""
+    a, b = places(1, spread=5.0)
+    b[0, 0] = np.nan
+    shapes = [shape("box", place, SIZES["box"]) for place in (a, b)]
+    box = plugins.get("geometry_type", "box")
+    assert not ConvexConvex(box, box).are_apart(*shapes, jnp.zeros((1, 1))).any()

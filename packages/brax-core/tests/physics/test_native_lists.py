@@ -7,6 +7,7 @@ import pytest
 from native_lab import by_xla, translated
 
 from brax.kernels.compaction import flagged
+from brax.kernels.gather import picked
 from brax.kernels.skip import fold_needed, map_needed, unread, where_needed
 from brax.kernels.symmetric import (
     eliminated,
@@ -319,3 +320,35 @@ def test_what_is_read_again_is_not_changed_in_place(batch):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         # The first row of the lower triangle is one number.
         np.testing.assert_allclose(found[6][0], sums[0], rtol=1e-4)
+
+
+def extremes(x):
+    """Return the places of the extremes of three rows, from a kernel with its arrays in memory."""
+    rows = x.reshape(3, -1, x.shape[-1])
+    return jnp.argmax(rows, axis=1), jnp.argmin(rows, axis=1), flagged(x > 0.5, 4)[1]
+
+
+@pytest.mark.parametrize("length", [9, 16, 38, 41])
+def test_the_first_extreme_of_a_row_is_found(length):
+    """Rows with equal numbers and with NaN, of which the first wins; against NumPy."""
+    rng = np.random.default_rng(length)
+    x = rng.integers(0, 7, (3, length, 37)).astype(np.float32)
+    x[rng.random(x.shape) < 0.02] = np.nan
+    for run in (translated, by_xla):
+        most, least, _ = run(extremes, [x.reshape(3 * length, 37)])
+        np.testing.assert_array_equal(most, np.argmax(x, axis=1))
+        np.testing.assert_array_equal(least, np.argmin(x, axis=1))
+
+
+def test_rows_are_picked_from_a_view_that_repeats_some():
+    """Known places, some of them twice, then places that differ between lanes; against NumPy."""
+    rng = np.random.default_rng(0)
+    x, known = rng.normal(size=(12, 37)).astype(np.float32), rng.integers(0, 12, 30)
+    places = rng.integers(0, 30, (5, 37))
+
+    def chosen(x, places):
+        return picked(x[known], places.astype(jnp.int32)), flagged(x > 0.5, 4)[1]
+
+    for run in (translated, by_xla):
+        found, _ = run(chosen, [x, places.astype(np.float32)])
+        np.testing.assert_array_equal(found, np.take_along_axis(x[known], places, axis=0))

@@ -6,7 +6,7 @@ margin are listed. The lists change as the model moves. Their lengths are fixed 
 of arrays are; what is not filled is passed over in chunks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -17,6 +17,7 @@ from brax.base import System
 from brax.colliders.bounds import FACE_CORNERS, BoundedShapes, least_gap
 from brax.colliders.collider_pairs import ColliderPairs, collider_pairs, pair_geoms
 from brax.colliders.convex.any_convex import AnyConvex
+from brax.colliders.convex.convex_convex import ConvexConvex
 from brax.colliders.interface import GeometryType, Shape, Touch
 from brax.colliders.narrow_phase import (
     LinkFrames,
@@ -29,7 +30,7 @@ from brax.colliders.narrow_phase import (
 from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import quat, rows, vec3
 from brax.kernels.compaction import flagged
-from brax.kernels.fusion_barrier import compiled_apart
+from brax.kernels.gather import picked
 from brax.kernels.skip import empty, in_chunks, map_needed
 from brax.tree import join
 
@@ -285,14 +286,27 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
     most = _whole(entry.kept)
     index, found = flagged(~(gap >= 0), most)
     count, points = jnp.minimum(found, entry.kept), entry.collider.n_contacts
+    overflow = found - count
+    # The program of convex shapes is long: it is there for one pair, not for several.
+    size = 1 if entry.is_long else chunk_size(most)
 
-    def test(given: tuple[jax.Array, jax.Array]) -> tuple[Touch, jax.Array, jax.Array, jax.Array]:
-        index, some = given
-        shapes = [
+    def shapes(index: jax.Array) -> list[Shape]:
+        """Return the shapes of both sides of some pairs."""
+        return [
             _chosen(sys, geoms, kind, side, jnp.asarray(side)[index])
             for kind, side in zip(entry.kinds, sides, strict=True)
         ]
-        touch = collide(entry.collider, *shapes)
+
+    if isinstance(entry.collider, ConvexConvex):
+        # Most pairs whose bounds overlap are apart, which a few support points tell. Those that are
+        # left are listed anew, so that the long program runs for as few pairs as there are.
+        apart = _are_apart(entry, entry.collider, shapes, reach, (index, count))
+        place, count = flagged(~apart & (jnp.arange(most)[:, None] < count), most)
+        index = picked(index, place)
+
+    def test(given: tuple[jax.Array, jax.Array]) -> tuple[Touch, jax.Array, jax.Array, jax.Array]:
+        index, some = given
+        touch = collide(entry.collider, *shapes(index))
         touch = touch._replace(along=touch.edge())
         pair = jnp.asarray(entry.pairs, jnp.int32)[index]
         # A collider of several types may give more points than that of the pair's own types.
@@ -302,13 +316,39 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         return touch, near, jnp.broadcast_to(pair, near.shape), number
 
     some = jnp.arange(most)[:, None] < count
-    # The program of convex shapes is long: it is there for one pair, not for several.
-    size = 1 if entry.is_long else chunk_size(most)
     none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), most // size)
     found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
     # Axes (chunks, points, pairs, batch) become (all points, batch).
     touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
-    return _Tested(touch, near, pair, number, found - count)
+    return _Tested(touch, near, pair, number, overflow)
+
+
+def _are_apart(
+    entry: ColliderPairs,
+    collider: ConvexConvex,
+    shapes: Callable[[jax.Array], list[Shape]],
+    reach: jax.Array,
+    listed: tuple[jax.Array, jax.Array],
+) -> jax.Array:
+    """Return which of the listed pairs of convex shapes are surely beyond reach, (pairs, batch).
+
+    Args:
+        entry: the pairs.
+        collider: their collider.
+        shapes: a function that returns the shapes of both sides of some pairs.
+        reach: distance up to which the contacts of each pair of all groups are listed.
+        listed: the indices of the listed pairs, and how many they are.
+    """
+    index, count = listed
+    most = len(index)
+    pair = jnp.asarray(entry.pairs, jnp.int32)
+
+    def test(index: jax.Array) -> jax.Array:
+        a, b = jax.lax.stop_gradient(shapes(index))
+        return collider.are_apart(a, b, jax.lax.stop_gradient(picked(reach, pair[index])))
+
+    none, needed = empty(test, index[:1]), chunks_needed(count, most, 1)
+    return map_needed(needed, test, in_chunks(index, most), none).reshape(most, -1)
 
 
 def _numbers(sys: System) -> np.ndarray:
@@ -357,20 +397,6 @@ def _chosen(
     at = jnp.minimum(starts[index] + jnp.arange(most)[:, None, None], last[index])
     flat = picked(vec3(sys.points), at.reshape(-1, at.shape[-1]))
     return shape._replace(points=jax.tree.map(lambda x: x.reshape(*at.shape[:2], -1), flat))
-
-
-def picked(tree: T, index: jax.Array) -> T:
-    """Take rows of (rows, 1 or batch) by indices (n, batch) that differ between environments."""
-
-    def take(leaf: jax.Array) -> jax.Array:
-        """Take the rows of one leaf, which environments may share."""
-        if leaf.shape[-1] == 1:
-            return leaf[:, 0].at[index].get(mode="promise_in_bounds")
-        wide = jnp.broadcast_to(index, (len(index), leaf.shape[-1]))
-        return jnp.take_along_axis(leaf, wide, axis=0, mode="promise_in_bounds")
-
-    # XLA's fusion emitter aborts on some gathers that share a loop with another result.
-    return compiled_apart(lambda tree, _: jax.tree.map(take, tree), tree, index)
 
 
 def _flat(touch: Touch) -> Touch:

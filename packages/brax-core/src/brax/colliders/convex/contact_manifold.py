@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import Vec3
+from brax.kernels.gather import picked
 
 _VERTEX_SLACK = 1e-5
 """Relative slack by which a vertex may lie outside, so that equal faces keep all of their vertices
@@ -131,10 +132,8 @@ def reduce_manifold(points: Point, valid: jax.Array, far: jax.Array) -> list[Poi
     def best(score: jax.Array) -> tuple[Point, jax.Array]:
         """Return the valid point of highest score, and the score."""
         score = jnp.where(valid, score, -jnp.inf)
-        places = jnp.arange(score.shape[0]).reshape((-1,) + (1,) * (score.ndim - 1))
-        chosen = places == jnp.argmax(score, axis=0)
-        point = jax.tree.map(lambda c: jnp.sum(jnp.where(chosen, c, 0.0), axis=0), points)
-        return point, jnp.max(score, axis=0)
+        found = picked((points, score), jnp.argmax(score, axis=0)[None])
+        return jax.tree.map(lambda c: c[0], found)
 
     first, _ = best(-points.z)
     dx, dy = points.x - first.x, points.y - first.y

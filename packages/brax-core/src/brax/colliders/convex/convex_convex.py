@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from brax.colliders.convex.any_convex import AnyConvex
 from brax.colliders.convex.clipping import ClipPoint, clip_faces
-from brax.colliders.convex.support_search import Support, where, widest_gap
+from brax.colliders.convex.support_search import Support, are_apart, where, widest_gap
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.components import Mat3, Vec3, normalize, tangents
 
@@ -207,6 +207,20 @@ class ConvexConvex(Collider):
     def n_contacts(self) -> int:  # type: ignore[override]
         """The number of vertices of the smaller face."""
         return min(self.first.corners, self.second.corners)
+
+    def are_apart(self, a: Shape, b: Shape, reach: jax.Array) -> jax.Array:
+        """Return whether shapes are surely farther from each other than a distance.
+
+        Args:
+            a: shapes of the first type.
+            b: shapes of the second type.
+            reach: the distance [m], (pairs, batch).
+        """
+        pair = _relative((self.first, self.second), a, b)
+        upwards = Vec3(*(jnp.full_like(reach, c) for c in (0.0, 0.0, 1.0)))
+        between, _ = normalize(pair.apart, upwards)
+        start = Vec3(*(c[None] for c in between))
+        return are_apart(pair.support, start, jnp.maximum(reach, 0.0))
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """Return the contact manifold along the normal of widest gap."""

@@ -60,6 +60,9 @@ _START_ANGLES = 0.6, 0.25
 _MAX_START_COSINE = 0.95
 """Cosine of the angle between two normals above which one of them is enough as a start."""
 
+_MAX_SEPARATION_STEPS = 12
+"""Steps after which two shapes count as near each other if none has shown that they are apart."""
+
 _MIN_GAIN_ULPS = 4.0
 """Least gain of a step, in units of the precision times the size; below it no more steps follow."""
 
@@ -135,6 +138,59 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
     best = BestNormal(nowhere, nowhere, none - jnp.inf, start_gaps)
     best = jax.lax.fori_loop(0, _DEEP_ROUNDS, search.round_if_deep, best)
     return best.normal, best.touching
+
+
+class SeparationState(NamedTuple):
+    """The state of the search for a separating normal, (1, pairs, batch)."""
+
+    simplex: tuple[SupportPoint, SupportPoint, SupportPoint]
+    """Three support points of D; they may coincide."""
+    direction: Vec3
+    """The normal to try next."""
+    apart: jax.Array
+    """True where a normal was found along which the gap is wider than asked."""
+    is_open: jax.Array
+    """True where further normals may tell."""
+
+
+def are_apart(support: Support, start: Vec3, reach: jax.Array) -> jax.Array:
+    """Return whether a normal was found along which the gap is wider than a distance.
+
+    It is the GJK iteration towards the origin, which ends at the first such normal. Where shapes
+    are apart by a share of their size this takes two to four steps, a small part of `widest_gap`.
+
+    Args:
+        support: the support points of the two shapes.
+        start: unit normal to try first, (1, pairs, batch).
+        reach: the distance [m], at least zero, (pairs, batch).
+
+    Returns:
+        Truth values, (pairs, batch). They are false where a support point is NaN.
+    """
+
+    def step(found: SeparationState) -> SeparationState:
+        """Try the next normal, and choose the one after it."""
+        first, second = support(found.direction)
+        point = first - second
+        new = SupportPoint(point, point)
+        apart = found.apart | (-found.direction.dot(point) > reach)
+        nearest, simplex = nearest_point(point * 0.0, (new, *found.simplex))
+        # Every point of D is a bound of the distance from above.
+        is_open = ~apart & (nearest.point.dot(nearest.point) > reach * reach)
+        direction, _ = normalize(-nearest.point, found.direction)
+        return SeparationState(simplex, direction, apart, is_open)
+
+    def step_if_open(_: jax.Array, found: SeparationState) -> SeparationState:
+        """Take one step in the environments that have an open pair."""
+        needed = jnp.any(found.is_open.reshape(-1, reach.shape[-1]), axis=0, keepdims=True)
+        return where_needed(needed, step, found)
+
+    first, second = support(start)
+    point = first - second
+    begin, never = SupportPoint(point, point), jnp.zeros(point.x.shape, bool)
+    found = SeparationState((begin, begin, begin), start, never, ~never)
+    found = jax.lax.fori_loop(0, _MAX_SEPARATION_STEPS, step_if_open, found)
+    return found.apart[0]
 
 
 class _GapSearch(NamedTuple):

@@ -11,6 +11,7 @@ from brax.colliders.convex.contact_manifold import reduce_manifold
 from brax.colliders.interface import GeometryType, Shape
 from brax.colliders.shapes.flatness import is_flat, is_straight
 from brax.components import Vec3, tangents
+from brax.kernels.gather import picked
 
 _MAX_FACE_HEIGHT_SPREAD = 1e-3
 """Share of the body's height by which the vertices of one face may differ in height."""
@@ -54,9 +55,9 @@ class Mesh(GeometryType):
         above = (1,) * (direction.x.ndim - points.x.ndim + 1)
         every = Vec3(*(c.reshape(c.shape[0], *above, *c.shape[1:]) for c in points))
         reach = every.dot(Vec3(*(d[None] for d in direction)))
-        places = jnp.arange(reach.shape[0]).reshape((-1,) + (1,) * (reach.ndim - 1))
-        chosen = places == jnp.argmax(reach, axis=0)
-        return Vec3(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=0) for c in every))
+        farthest = jnp.argmax(reach, axis=0)
+        found = picked(points, farthest.reshape(-1, *farthest.shape[-2:]))
+        return Vec3(*(c.reshape(farthest.shape) for c in found))
 
     def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
         """Return four vertices of the face; those that it lacks repeat the farthest one."""

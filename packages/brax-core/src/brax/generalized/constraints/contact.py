@@ -20,7 +20,6 @@ from brax.colliders.broad_phase import (
     contact_widths,
     links_of,
     listed_contacts,
-    picked,
 )
 from brax.colliders.interface import CollisionGroup, Touch
 from brax.colliders.narrow_phase import (
@@ -54,6 +53,7 @@ from brax.generalized.constraints.jacobians import (
 from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
 from brax.generalized.constraints.surface_adhesion import AdhesiveLaw
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
+from brax.kernels.gather import picked
 from brax.kernels.skip import empty, in_chunks, map_needed, unread
 from brax.spatial import Spatial
 

@@ -351,12 +351,12 @@ class Loops:
         # All elements are the same value, so the indices do not matter.
         if operand.buffer is None:
             return np.full(at.shape, operand.value, object)
-        buffer, scale = operand.buffer, operand.indices[1] - operand.indices[0]
-        # A strided view is read where it is; anything else is copied into a buffer of its own.
-        if (operand.indices != operand.indices[0] + scale * np.arange(x.size)).any():
-            buffer, scale = self._joined(flat.tolist(), kind), 1
-        start = operand.indices[0] if buffer is operand.buffer else 0
+        buffer, places = operand.buffer, operand.indices
         self._close_loop_of(buffer)
+        # A strided view is read where it is. The places of any other are a table.
+        start, scale, table = places[0], places[1] - places[0], None
+        if (places != start + scale * np.arange(x.size)).any():
+            table, start, scale = emitter.constant_buffer(places.astype(np.int32), "i4"), 0, 1
 
         # address = static part + sum over runtime indices of clip(index, 0, most) × stride.
         def find(address: Value, *found: Value) -> list[Value]:
@@ -366,6 +366,8 @@ class Loops:
                 index = scalars.smallest(emitter, "i4", index, np.int32(most))
                 index = scalars.multiply(emitter, "i4", index, np.int32(stride * scale))
                 address = scalars.add(emitter, "i4", address, index)
+            if table is not None:
+                address = emitter.load_element(table, address)
             return [emitter.load_element(buffer, address)]
 
         # The static parts are an operand of the loop like any other: known numbers.

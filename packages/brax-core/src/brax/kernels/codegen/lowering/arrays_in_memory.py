@@ -21,6 +21,10 @@ from brax.kernels.codegen.lowering.arrays import (
     require_unbatched,
 )
 
+CHAINS = 4
+"""Number of parts of a row in which `argmax` searches side by side, because each step of a search
+waits some cycles for the one before it."""
+
 
 def lower(emitter: Emitter, eqn: Any, operands: Sequence[ElementArray]) -> list[ElementArray]:
     """Emit the instructions of an equation, in a loop if it is worth one; return its results.
@@ -119,7 +123,6 @@ def _extreme(test: str) -> Callable[..., ElementArray | None]:
         require_unbatched(eqn, eqn.params["axes"])
         rows = _joined_last(x, eqn.params["axes"])
 
-        # The carry is the best number and its position.
         def later(i: Value, best: Value, at: Value, new: Value) -> Sequence[Value]:
             replaces = arrays.better(emitter, test, code, best, new)
             number = scalars.convert(emitter, i, "i4", index)
@@ -134,10 +137,44 @@ def _extreme(test: str) -> Callable[..., ElementArray | None]:
                 best, at = later(np.int32(i + 1), best, at, new)
             return at
 
-        if rows.shape[-1] <= MAX_UNROLLED_TERMS:
-            return loops.map_elements(unrolled, _columns(rows), [code] * rows.shape[-1], index)
-        zero = scalars.constant(index, 0)
-        return loops.fold(lambda x: [x, zero], later, [rows], [code], [code, index])[1]
+        length = rows.shape[-1]
+        if length <= MAX_UNROLLED_TERMS:
+            return loops.map_elements(unrolled, _columns(rows), [code] * length, index)
+        # Each step waits for the one before it. So equal parts of the row are searched side by
+        # side: the carry is the best number of each and its position within the part.
+        part, zero = length // CHAINS, scalars.constant(index, 0)
+        parts = [rows[..., k * part : (k + 1) * part] for k in range(CHAINS)]
+
+        def start(*first: Value) -> Sequence[Value]:
+            return [x for number in first for x in (number, zero)]
+
+        def step(i: Value, *values: Value) -> Sequence[Value]:
+            best, at, new = (
+                values[: 2 * CHAINS : 2],
+                values[1 : 2 * CHAINS : 2],
+                values[-CHAINS:],
+            )
+            return [x for b, a, n in zip(best, at, new, strict=True) for x in later(i, b, a, n)]
+
+        found = loops.fold(start, step, parts, [code] * CHAINS, [code, index] * CHAINS)
+
+        def first_of(*values: Value) -> Value:
+            best, at = values[:2]
+            for k in range(1, CHAINS):
+                new, place = values[2 * k : 2 * k + 2]
+                replaces = arrays.better(emitter, test, code, best, new)
+                best = emitter.select(replaces, new, best, code)
+                place = scalars.rule("add")(
+                    emitter, index, place, scalars.constant(index, k * part)
+                )
+                at = emitter.select(replaces, place, at, index)
+            for i, new in enumerate(values[2 * CHAINS :], CHAINS * part):
+                best, at = later(np.int32(i), best, at, new)
+            return at
+
+        rest = _columns(rows[..., CHAINS * part :])
+        codes = [code, index] * CHAINS + [code] * len(rest)
+        return loops.map_elements(first_of, [*found, *rest], codes, index)
 
     return position
 
