@@ -44,38 +44,43 @@ class BoundedShapes(NamedTuple):
     shape: Shape
     """The shapes in the world."""
     box: _BoundingBox | None
-    """The bounding boxes of a type with vertices; else None. Bounding balls are no substitute: of a
-    fly's 85 meshes two of seven pairs that touched were then not among the 64 candidates."""
+    """The bounding boxes of a type with flat faces or heights; else None. Bounding balls are no
+    substitute: of a fly's 85 meshes two of seven pairs that touched were then not among the 64
+    candidates."""
 
     @staticmethod
     def of(sys: System, geoms: Shape, which: np.ndarray) -> "BoundedShapes":
         """Select some geoms of all, which have one type."""
         kind, index = sys.geom_types[which[0]], which.tolist()
-        box = _bounding_boxes(sys, which) if sys.geom_points[which[0]] else None
+        shape: Shape = rows(geoms, index)
+        box = None
         if kind.has_heights:
             box = _field_box(sys, int(which[0]))
-        return BoundedShapes(kind, rows(geoms, index), box)
+        elif sys.geom_points[which[0]]:
+            box = _vertex_boxes(sys, which)
+        elif kind.corners >= FACE_CORNERS:
+            box = _box_by_support(kind, shape)
+        return BoundedShapes(kind, shape, box)
 
     def extent(self, direction: Vec3) -> jax.Array:
         """Return upper bounds of the support function of the shapes, about their origins [m]."""
-        # A box with half-sizes h around c has the support function c.n + h.|n|.
         local = self.shape.rot.inv_rotate(direction)
-        if self.box is not None:
+        # Of vertices and heights the box is tried instead of all of them.
+        if self.box is not None and (self.kind.least_points or self.kind.has_heights):
+            # A box with half-sizes h around c has the support function c.n + h.|n|.
             along = Vec3(*(jnp.abs(c) for c in local))
             return self.box.middle.dot(local) + self.box.half.dot(along)
         ahead = Vec3(*(c[None] for c in local))
         return self.kind.support(self.shape, ahead).dot(ahead)[0]
 
-    def sideways(self) -> list[Vec3]:
-        """Return the separating axes to try in addition to the line between the centres."""
-        # The axes of a flat shape's frame are its face normals if it is a box or a bounding box.
-        # The products of edges are left out, which only makes the bound lower in some poses.
-        if self.kind.corners < FACE_CORNERS and not self.kind.has_heights:
-            return []
-        return [n for axis in self.shape.rot.matrix() for n in (axis, -axis)]
+    def centre(self) -> Vec3:
+        """Return the centres of the bounding boxes, or the origins without such, world axes [m]."""
+        if self.box is None:
+            return self.shape.pos
+        return self.shape.pos + self.shape.rot.rotate(self.box.middle)
 
 
-def _bounding_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
+def _vertex_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
     """Return the bounding boxes of the vertices of given geoms."""
     # Each geom's box is found once, however many pairs it is in.
     geoms, place = np.unique(which, return_inverse=True)
@@ -83,6 +88,15 @@ def _bounding_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
     assert points is not None
     most, least = (Vec3(*(end(c, axis=0) for c in points)) for end in (jnp.max, jnp.min))
     return rows(_BoundingBox((most + least) * 0.5, (most - least) * 0.5), place.tolist())
+
+
+def _box_by_support(kind: GeometryType, shape: Shape) -> _BoundingBox:
+    """Return the bounding boxes of shapes by their support points along their frames' axes."""
+    zero, one = jnp.zeros_like(shape.size.x)[None], jnp.ones_like(shape.size.x)[None]
+    axes = (Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one))
+    most = Vec3(*(kind.support(shape, n).dot(n)[0] for n in axes))
+    least = Vec3(*(kind.support(shape, -n).dot(n)[0] for n in axes))
+    return _BoundingBox((most + least) * 0.5, (most - least) * 0.5)
 
 
 def _field_box(sys: System, field: int) -> _BoundingBox:
@@ -114,11 +128,44 @@ def _extreme(larger: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array) 
 def least_gap(a: BoundedShapes, b: BoundedShapes) -> jax.Array:
     """Return a lower bound of the distance between two shapes, (pairs, batch)."""
     # Along any unit axis n, the distance is at least n.(b - a) - h_a(n) - h_b(-n).
-    apart = b.shape.pos - a.shape.pos
     if isinstance(a.kind, PlaneGeometry):
         up = a.shape.axis_z
-        return up.dot(apart) - b.extent(-up)
-    # The line between the centres is exact for balls; face normals help flat shapes.
-    line, _ = normalize(apart)
-    gaps = [n.dot(apart) - a.extent(n) - b.extent(-n) for n in (line, *a.sideways(), *b.sideways())]
+        return up.dot(b.shape.pos - a.shape.pos) - b.extent(-up)
+    # The line between the centres is exact for balls; face normals help flat shapes. The products
+    # of edges are left out, which only makes the bound lower in some poses.
+    apart = b.shape.pos - a.shape.pos
+    line, _ = normalize(b.centre() - a.centre())
+    gaps = [line.dot(apart) - a.extent(line) - b.extent(-line)]
+    if a.box is not None and b.box is not None:
+        gaps += _gaps_of_boxes(a, b)
+    elif a.box is not None:
+        gaps += _gaps_of_faces(a, b)
+    elif b.box is not None:
+        gaps += _gaps_of_faces(b, a)
     return functools.reduce(jnp.maximum, gaps)
+
+
+def _gaps_of_boxes(a: BoundedShapes, b: BoundedShapes) -> list[jax.Array]:
+    """Return the gaps of two shapes' bounding boxes along the face normals of both."""
+    assert a.box is not None and b.box is not None
+    # Entry (i, j) of the rotation between the frames is the cosine of a's axis i and b's axis j.
+    turn, middle = a.shape.rot.inv_mul(b.shape.rot), b.centre() - a.centre()
+    at_a, at_b = (shape.rot.inv_rotate(middle) for shape in (a.shape, b.shape))
+    columns = [Vec3(*(jnp.abs(c) for c in column)) for column in turn.matrix()]
+    across = columns[0] * b.box.half.x + columns[1] * b.box.half.y + columns[2] * b.box.half.z
+    out = [jnp.abs(x) - h - reach for x, h, reach in zip(at_a, a.box.half, across, strict=True)]
+    out += [
+        jnp.abs(x) - h - column.dot(a.box.half)
+        for x, h, column in zip(at_b, b.box.half, columns, strict=True)
+    ]
+    return out
+
+
+def _gaps_of_faces(flat: BoundedShapes, other: BoundedShapes) -> list[jax.Array]:
+    """Return the gaps of a shape's bounding box and another shape along the box's face normals."""
+    assert flat.box is not None
+    apart, out = other.shape.pos - flat.centre(), []
+    for axis, half in zip(flat.shape.rot.matrix(), flat.box.half, strict=True):
+        along = axis.dot(apart)
+        out += [along - half - other.extent(-axis), -along - half - other.extent(axis)]
+    return out
