@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from brax.kernels.codegen.emitter import LLVM_TYPES, Buffer, Emitter, code_of
+from brax.kernels.codegen.emitter import LLVM_TYPE_BYTES, LLVM_TYPES, Buffer, Emitter, code_of
 from brax.kernels.codegen.loops import LastRead, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.symmetric import (
@@ -29,6 +29,13 @@ from brax.kernels.symmetric import (
 
 _SUMS = 4
 """Sums that a scalar product is split into."""
+
+_PANEL = 4
+"""Rows that are eliminated at once. With two rows before them at a time, six loads and two stores
+serve eight products; a row alone needs two loads and a store for each."""
+
+_REGISTERS = {64: 32}
+"""Number of a processor's vector registers by their bytes; 16 of any other size."""
 
 
 def eliminated(
@@ -190,6 +197,7 @@ class _Function:
         """Begin the function; its operands are addresses, and sizes are part of its text."""
         wide = emitter.lanes > 1
         self.lanes, self.scalar = emitter.lanes, LLVM_TYPES[code]
+        self.bytes = LLVM_TYPE_BYTES[self.scalar]
         self.kind = emitter.type_of(code, wide)
         self.suffix = emitter.suffix_of(code, wide)
         self.symbol = ".".join(map(str, ("@brax", name, code, emitter.lanes, *sizes)))
@@ -217,6 +225,10 @@ class _Function:
     def times(self, a: str, factor: int) -> str:
         """Return an integer times a known factor."""
         return a if factor == 1 or a == "0" else self.let(f"mul i64 {a}, {factor}")
+
+    def smaller(self, a: str, b: str) -> str:
+        """Return the smaller of two integers."""
+        return self.let(f"select i1 {self.let(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
     def row(self, base: str, i: str, copy: str) -> Callable[[str], str]:
         """Return a function from columns to addresses in a row of a copy of a matrix."""
@@ -250,13 +262,19 @@ class _Function:
 
     def some(self, values: list[str]) -> str:
         """Return whether any of the values differs from zero in any lane; NaN does."""
-        mask = f"<{self.lanes} x i1>" if self.lanes > 1 else "i1"
-        found = ""
+        # Their bits are joined and compared once. Without its sign, minus zero is zero.
+        size = f"i{8 * self.bytes}"
+        wide = self.lanes > 1
+        whole = f"<{self.lanes} x {size}>" if wide else size
+        zero, one = (f"splat ({size} {x})" if wide else str(x) for x in (0, 1))
+        found = zero
         for x in values:
-            here = self.let(f"fcmp une {self.kind} {x}, zeroinitializer")
-            found = self.let(f"or {mask} {found}, {here}") if found else here
-        if self.lanes == 1:
+            here = self.let(f"bitcast {self.kind} {x} to {whole}")
+            found = self.let(f"or {whole} {found}, {here}")
+        found = self.let(f"icmp ne {whole} {self.let(f'shl {whole} {found}, {one}')}, {zero}")
+        if not wide:
             return found
+        mask = f"<{self.lanes} x i1>"
         return self.let(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({mask} {found})")
 
     def loop(
@@ -335,32 +353,97 @@ def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> st
     n, above, _ = sizes
     f = _Function(emitter, ELIMINATED, code, "%a %d", sizes)
     c = f.each_copy()
-    [i] = f.loop(str(n - 1), str(above), -1)
-    row = f.row("%a", i, c)
-    inverse = f.let(f"fdiv {f.kind} {f.one}, {f.load(row(i))}")
-    f.store(inverse, f.column("%d", c)(f.add(i, str(-above))))
-    listed = f.list_nonzero(i, lambda j: [f.load(row(j))])
-    # Both indices of what is subtracted are in the list.
-    [p] = f.loop("0", listed.length)
-    j = f.item(listed, p)
-    scaled = f.let(f"fneg {f.kind} {f.let(f'fmul {f.kind} {f.load(row(j))}, {inverse}')}")
-    other = f.row("%a", j, c)
-    [q] = f.loop("0", f.add(p, "1"))
-    k = f.item(listed, q)
-    address = other(k)
-    f.store(f.fused(scaled, f.load(row(k)), f.load(address)), address)
-    f.end_loop()
-    f.end_loop()
-    # The row of L: scaled before the diagonal, zero from there on.
-    [m] = f.loop("0", listed.length)
-    address = row(f.item(listed, m))
-    f.store(f.let(f"fmul {f.kind} {f.load(address)}, {inverse}"), address)
-    f.end_loop()
-    [z] = f.loop(i, str(n))
-    f.store(f.zero, row(z))
-    f.end_loop()
-    f.end_loop()
+    rest = (n - above) % _PANEL
+    if rest:
+        _eliminate_panel(f, c, str(n - 1), rest, above)
+    if n - above >= _PANEL:
+        [i] = f.loop(str(n - 1 - rest), str(above), -_PANEL)
+        _eliminate_panel(f, c, i, _PANEL, above)
+        f.end_loop()
     return f.finish(emitter)
+
+
+def _eliminate_panel(f: _Function, c: str, last: str, width: int, above: int) -> None:
+    """Eliminate neighbouring rows at once: each number before them is loaded and stored once.
+
+    Args:
+        f: the function.
+        c: which copy of the matrix.
+        last: the number of the last row.
+        width: the number of rows.
+        above: number of rows that are never eliminated.
+    """
+    places = [f.add(last, str(-r)) for r in range(width)]
+    rows = [f.row("%a", place, c) for place in places]
+    # Row r of the panel is counted from the last; `own` is its triangle, by rows and columns.
+    own = {(r, s): f.load(rows[r](places[s])) for r in range(width) for s in range(r, width)}
+    inverses, factors = [], {}
+    for r in range(width):
+        inverses.append(f.let(f"fdiv {f.kind} {f.one}, {own[r, r]}"))
+        f.store(inverses[r], f.column("%d", c)(f.add(places[r], str(-above))))
+        for s in range(r + 1, width):
+            scaled = f.let(f"fmul {f.kind} {own[r, s]}, {inverses[r]}")
+            f.store(scaled, rows[r](places[s]))
+            factors[r, s] = f.let(f"fneg {f.kind} {scaled}")
+            for t in range(s, width):
+                own[s, t] = f.fused(factors[r, s], own[r, t], own[s, t])
+    listed = f.list_nonzero(places[-1], lambda k: [f.load(row(k)) for row in rows])
+    # The rows of the panel are eliminated from each other.
+    if width > 1:
+        [m] = f.loop("0", listed.length)
+        k = f.item(listed, m)
+        entries = [f.load(row(k)) for row in rows]
+        for s in range(1, width):
+            for r in range(s):
+                entries[s] = f.fused(factors[r, s], entries[r], entries[s])
+            f.store(entries[s], rows[s](k))
+        f.end_loop()
+    _subtract_panel(f, c, rows, inverses, listed)
+    # The rows of L: scaled before the diagonal, zero from there on.
+    [m] = f.loop("0", listed.length)
+    k = f.item(listed, m)
+    for row, inverse in zip(rows, inverses, strict=True):
+        f.store(f.let(f"fmul {f.kind} {f.load(row(k))}, {inverse}"), row(k))
+    f.end_loop()
+    for row, place in zip(rows, places, strict=True):
+        [z] = f.loop(place, str(f.n))
+        f.store(f.zero, row(z))
+        f.end_loop()
+
+
+def _subtract_panel(
+    f: _Function,
+    c: str,
+    rows: list[Callable[[str], str]],
+    inverses: list[str],
+    listed: _List,
+) -> None:
+    """Subtract the products of a panel's rows from the rows before it, two rows at once."""
+    # Both indices of what is subtracted are in the list. If its length is odd, its last row is both
+    # of two: the same numbers are then loaded, and stored, twice.
+    [p] = f.loop("0", listed.length, 2)
+    ends = f.add(p, "1"), f.add(listed.length, "-1")
+    pair = [f.item(listed, p), f.item(listed, f.smaller(*ends))]
+    scaled = [
+        [
+            f.let(f"fneg {f.kind} {f.let(f'fmul {f.kind} {f.load(row(j))}, {inverse}')}")
+            for row, inverse in zip(rows, inverses, strict=True)
+        ]
+        for j in pair
+    ]
+    others = [f.row("%a", j, c) for j in pair]
+    # The first of the two goes one column beyond its diagonal, where nobody reads.
+    [q] = f.loop("0", f.smaller(f.add(p, "2"), listed.length))
+    k = f.item(listed, q)
+    entries = [f.load(row(k)) for row in rows]
+    addresses = [other(k) for other in others]
+    sums = [f.load(address) for address in addresses]
+    for factors, sum_, address in zip(scaled, sums, addresses, strict=True):
+        for factor, entry in zip(factors, entries, strict=True):
+            sum_ = f.fused(factor, entry, sum_)
+        f.store(sum_, address)
+    f.end_loop()
+    f.end_loop()
 
 
 def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], entries: int) -> str:
@@ -384,22 +467,30 @@ def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], en
 
     # The sum is symmetric: where all terms of J are zero, its row is zero and its column too.
     listed = f.list_nonzero(str(n), of_row)
-    [p] = f.loop("0", listed.length)
-    i = f.item(listed, p)
-    mine, row = of_row(i), f.row("%a", i, c)
-    left = []
+    # Two rows at once share what is loaded, where both find room in the registers. If the length is
+    # odd, the last row is both of two, and the first of two goes one column beyond its diagonal.
+    width = 2 if 2 * terms + 4 <= _REGISTERS.get(f.lanes * f.bytes, 16) else 1
+    [p] = f.loop("0", listed.length, width)
+    places = [p]
+    if width == 2:
+        places.append(f.smaller(f.add(p, "1"), f.add(listed.length, "-1")))
+    pair = [f.item(listed, place) for place in places]
+    mine, rows = [of_row(i) for i in pair], [f.row("%a", i, c) for i in pair]
+    left: list[list[str]] = [[] for _ in pair]
     for a, s in np.ndindex(directions, constraints):
-        sum_ = f.let(f"fmul {f.kind} {weight(a, 0, s)}, {mine[s]}")
-        for b in range(1, directions):
-            sum_ = f.fused(weight(a, b, s), mine[b * constraints + s], sum_)
-        left.append(sum_)
-    [q] = f.loop("0", f.add(p, "1"))
+        for terms_of_row, products in zip(mine, left, strict=True):
+            sum_ = f.let(f"fmul {f.kind} {weight(a, 0, s)}, {terms_of_row[s]}")
+            for b in range(1, directions):
+                sum_ = f.fused(weight(a, b, s), terms_of_row[b * constraints + s], sum_)
+            products.append(sum_)
+    [q] = f.loop("0", f.smaller(f.add(p, str(width)), listed.length))
     k = f.item(listed, q)
-    address = row(k)
-    sum_ = f.load(address)
-    for x, y in zip(left, of_row(k), strict=True):
-        sum_ = f.fused(x, y, sum_)
-    f.store(sum_, address)
+    addresses = [row(k) for row in rows]
+    sums, others = [f.load(address) for address in addresses], of_row(k)
+    for products, sum_, address in zip(left, sums, addresses, strict=True):
+        for x, y in zip(products, others, strict=True):
+            sum_ = f.fused(x, y, sum_)
+        f.store(sum_, address)
     f.end_loop()
     f.end_loop()
     return f.finish(emitter)
