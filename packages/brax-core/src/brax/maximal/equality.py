@@ -30,7 +30,7 @@ from brax.maximal.equality_errors import (
     holds_orientation,
     tendon_pairs,
 )
-from brax.maximal.links import PerDof, by_link, by_stack
+from brax.maximal.links import PerDof, TreesAtState, by_link, by_stack
 from brax.maximal.tendons import TendonJacobian
 from brax.maximal.tree_solve import GroupPivot, solve
 from brax.spatial import Spatial
@@ -71,23 +71,20 @@ class EqualityTargets(NamedTuple):
 
 
 def equality_system(
-    sys: System,
-    plan: Layout,
-    pivots: Sequence[GroupPivot],
-    origins: Vec3,
-    at: EqualityErrors,
+    at: TreesAtState, pivots: Sequence[GroupPivot], errors: EqualityErrors
 ) -> EqualitySystem:
     """Return the equality rows with their inverse, for `project_motion`.
 
     Args:
-        sys: the model.
-        plan: the layout.
+        at: the state.
         pivots: from `factor`.
-        origins: the common point of each link's tree.
-        at: the equality errors at the state.
+        errors: the equality errors at the state.
     """
-    prepared = EqualitySystem(at.point, at.slopes, origins, at.tendons, ([], []), at.position)
-    units = jnp.eye(len(at.position), dtype=at.position.dtype)[:, :, None]
+    sys, plan = at.sys, at.plan
+    prepared = EqualitySystem(
+        *(errors.point, errors.slopes, at.origins, errors.tendons, ([], []), errors.position)
+    )
+    units = jnp.eye(len(errors.position), dtype=errors.position.dtype)[:, :, None]
 
     def respond(load: jax.Array) -> GroupedMotion:
         return solve(plan, pivots, *_pushes(sys, plan, prepared, load), driven=False)

@@ -1,6 +1,5 @@
 """Errors of hard equality constraints: which links and coordinates they couple, and by how much."""
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -11,7 +10,7 @@ from brax.base import System
 from brax.components import Quat, Vec3, polynomial, rows, zero_vec
 from brax.maximal.actuation import coordinates_in_order
 from brax.maximal.coordinates import frames_of_links
-from brax.maximal.links import Links, Masses, PerDof
+from brax.maximal.links import Links, Masses, TreesAtState
 from brax.maximal.tendons import TendonJacobian, tendon_jacobian
 from brax.tree import Layout, join
 
@@ -68,27 +67,17 @@ def equality_links(sys: System, plan: Layout) -> EqualityLinks:
     )
 
 
-def equality_errors(
-    sys: System, plan: Layout, masses: Masses, links: Links, origins: Vec3, q: Sequence[PerDof]
-) -> EqualityErrors:
-    """Return the errors of a model's equalities.
-
-    Args:
-        sys: the model.
-        plan: the layout.
-        masses: constants of the links.
-        links: the links.
-        origins: the common point of each link's tree.
-        q: coordinates, by stack.
-    """
+def equality_errors(at: TreesAtState) -> EqualityErrors:
+    """Return the errors of a model's equalities at a state."""
+    sys, plan, links = at.sys, at.plan, at.links
     equalities, tendons = equality_links(sys, plan), None
-    point, position, acceleration = _points(sys, equalities, masses, links)
+    point, position, acceleration = _points(sys, equalities, at.masses, links)
     slopes = [jnp.zeros_like(links.pos.x[:0])]
     found = []
     if equalities.joints:
-        found.append(_joint_coupling(sys, equalities, coordinates_in_order(sys, plan, q)))
+        found.append(_joint_coupling(sys, equalities, coordinates_in_order(sys, plan, at.q)))
     if equalities.tendons:
-        tendons = tendon_jacobian(sys, plan, masses, links, origins, q)
+        tendons = tendon_jacobian(at)
         assert tendons is not None
         found.append(_tendon_coupling(sys, equalities, tendons.length))
     for missed, slope in found:

@@ -82,6 +82,25 @@ class Stack(NamedTuple):
     """Upper limit of each degree of freedom."""
 
 
+class TreesAtState(NamedTuple):
+    """A model with its links and joint coordinates at one state."""
+
+    sys: System
+    """The model, its leaves with a trailing batch axis."""
+    plan: Layout
+    """The layout of the links."""
+    masses: Masses
+    """Constants of the links."""
+    stacks: Sequence[Stack]
+    """Constants of the joints, by stack."""
+    links: Links
+    """The links."""
+    origins: Vec3
+    """The common point of each link's tree, one row if there is one tree."""
+    q: Sequence[PerDof]
+    """Coordinates, by stack; empty for links without joints."""
+
+
 def masses(sys: System, plan: Layout) -> Masses:
     """Return masses and frames of all links, in the layout's order."""
     inertia = rows(sys.link.inertia, plan.order)

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from brax.actuators.joint_transmission import tendon_transmission
 from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import System
-from brax.components import Vec3, rows
+from brax.components import rows
 from brax.maximal.actuation import coordinates_in_order, rates_in_order
 from brax.maximal.coordinates import frames_of_links
-from brax.maximal.links import Links, Masses, PerDof, by_link, by_stack
+from brax.maximal.links import PerDof, TreesAtState, by_link, by_stack
 from brax.maximal.tree_solve import GroupPivot, solve
 from brax.spatial import Spatial
 from brax.tree import Layout, join, sum_rows
@@ -40,31 +40,16 @@ class TendonJacobian:
     tree's common point, (ends, batch); None if all tendons are fixed."""
 
 
-def tendon_jacobian(
-    sys: System,
-    plan: Layout,
-    masses: Masses,
-    links: Links,
-    origins: Vec3,
-    q: Sequence[PerDof],
-) -> TendonJacobian | None:
-    """Return the tendons at a state; None if the model has none.
-
-    Args:
-        sys: the model.
-        plan: the layout.
-        masses: constants of the links.
-        links: the links.
-        origins: the common point of each link's tree, one row if there is one tree.
-        q: coordinates, by stack; empty for free links.
-    """
+def tendon_jacobian(at: TreesAtState) -> TendonJacobian | None:
+    """Return the tendons at a state; None if the model has none."""
+    sys, plan, origins = at.sys, at.plan, at.origins
     if not sys.tendon_names:
         return None
-    frames = frames_of_links(masses, links)
+    frames = frames_of_links(at.masses, at.links)
     # Only lengths and moment arms are read, so that rates may be zero.
     still = jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
     found: TendonsAtState = tendons_at_state(
-        sys, coordinates_in_order(sys, plan, q), still, rows(frames, plan.position)
+        sys, coordinates_in_order(sys, plan, at.q), still, rows(frames, plan.position)
     )
     if found.reach is None:
         return TendonJacobian(found.length, (), (), None)
@@ -165,3 +150,8 @@ def stopped(sys: System) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(  # type: ignore[return-value]
         tuple(i for i, flag in enumerate(each) if flag) for each in flags
     )
+
+
+def has_tendon_rows(sys: System) -> bool:
+    """Return whether any tendon has limits or dry friction."""
+    return any(sys.tendon_limited) or any(sys.tendon_dry)

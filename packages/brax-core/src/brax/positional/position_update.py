@@ -24,7 +24,6 @@ from brax.colliders.narrow_phase import frames_of
 from brax.components import Vec3, rows, stack, total
 from brax.impacts import MAX_SPEED
 from brax.impulses import Impulses
-from brax.maximal import tendons as tendon_rows
 from brax.maximal.coordinates import link_poses
 from brax.maximal.equality import (
     EqualitySystem,
@@ -33,13 +32,15 @@ from brax.maximal.equality import (
     equality_momenta,
     project_motion,
 )
-from brax.maximal.links import Links, PerDof, about, by_group, by_link
+from brax.maximal.limits import Limits, add_loads, rates_of
+from brax.maximal.limits import prepare as limits_of
+from brax.maximal.links import PerDof, TreesAtState, about, by_link
 from brax.maximal.step_impulses import step_impulses
-from brax.maximal.tree_solve import GroupPivot, mobility, solve, without_drives
+from brax.maximal.tendons import GroupedLoads, has_tendon_rows
+from brax.maximal.tree_solve import GroupPivot, mobility, solve
 from brax.positional import contacts as contact_rows
 from brax.positional import limits as limit_rows
 from brax.positional.implicit_differentiation import at, solved
-from brax.positional.model import PositionalModel
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout
 
@@ -77,7 +78,7 @@ class SweepProblem(NamedTuple):
     """The factorization of the trees, which gives the response to impulses."""
     contact: contact_rows.CandidateContacts | None
     """The contacts; None if the model has none."""
-    limits: limit_rows.Limits | None
+    limits: Limits | None
     """The limits and dry friction; None if the model has none."""
     equality: EqualitySystem | None
     """The equality constraints; None if the model has none."""
@@ -118,16 +119,10 @@ _POWER_ITERATIONS = 4
 
 
 def resolve(
-    sys: System,
-    plan: Layout,
-    model: PositionalModel,
+    at: TreesAtState,
     pivots: list[GroupPivot],
-    bodies: Links,
-    origins: Vec3,
-    q: Sequence[PerDof],
     free: TreeMotion,
-    pushes: Sequence[Spatial],
-    loads: Sequence[PerDof],
+    loads: GroupedLoads,
     targets: EqualityTargets | None,
     dt: jax.Array,
     reports: bool,
@@ -138,16 +133,11 @@ def resolve(
     link that nothing acts on keeps its velocity to the last bit.
 
     Args:
-        sys: the model.
-        plan: the layout.
-        model: its constants.
+        at: the links and joint coordinates at the start of the step.
         pivots: the factorization of the trees, from `factor`.
-        bodies: the links at the start of the step.
-        origins: the common point of each link's tree.
-        q: coordinates, by stack.
         free: the motion of links without joints, under gravity only.
-        pushes: impulses on the links about the common points, by group.
-        loads: impulses along the degrees of freedom, by stack.
+        loads: impulses on the links about the common points, from `without_drives`, and along the
+            degrees of freedom, by group.
         targets: the equality constraints and their target rates; None if the model has none.
         dt: time step [s].
         reports: True if the impulses are to be returned.
@@ -157,11 +147,12 @@ def resolve(
         constraints, or None.
     """
     # Joints and equality constraints first: their closing is linear and needs no sweeps.
-    change, momenta = _without_contacts(sys, plan, pivots, pushes, loads, targets, reports)
+    sys, plan, origins = at.sys, at.plan, at.origins
+    change, momenta = _without_contacts(at, pivots, loads, targets, reports)
     if not _has_sweeps(sys):
-        none = jnp.zeros((0, 3, bodies.pos.x.shape[-1]), dt.dtype)
+        none = jnp.zeros((0, 3, at.links.pos.x.shape[-1]), dt.dtype)
         return change, change, step_impulses(plan, origins, none, *momenta) if reports else None
-    problem = _sweep_problem(sys, plan, model, pivots, bodies, origins, q, targets, dt)
+    problem = _sweep_problem(at, pivots, targets, dt)
     speeds = _speeds(problem, _plus(free, change, 1.0))
     problem = _with_impacts(problem, speeds, dt)
     # The sweeps start from the motion without contacts and limits. The derivative of the result is
@@ -172,11 +163,9 @@ def resolve(
 
 
 def _without_contacts(
-    sys: System,
-    plan: Layout,
+    at: TreesAtState,
     pivots: list[GroupPivot],
-    pushes: Sequence[Spatial],
-    loads: Sequence[PerDof],
+    loads: GroupedLoads,
     targets: EqualityTargets | None,
     reports: bool,
 ) -> tuple[TreeMotion, list[Any]]:
@@ -185,9 +174,8 @@ def _without_contacts(
     Returns:
         The change of the motion, and the momenta that equality constraints add, if asked for.
     """
-    # The joints' drives act once, here. Responses to impulses of contacts are without them.
-    pushed = without_drives(pivots, pushes)
-    change = TreeMotion(*solve(plan, pivots, pushed, by_group(plan, loads), driven=True))
+    sys, plan = at.sys, at.plan
+    change = TreeMotion(*solve(plan, pivots, *loads, driven=True))
     momenta: list[Any] = []
     if targets is not None:
         if reports:
@@ -199,37 +187,17 @@ def _without_contacts(
 def _has_sweeps(sys: System) -> bool:
     """Return whether a model has anything to sweep over: contacts, limits or dry friction."""
     joints = any(sys.joint_limited) or any(sys.joint_dry)
-    return bool(sys.collisions) or joints or _has_tendon_rows(sys)
-
-
-def _has_tendon_rows(sys: System) -> bool:
-    """Return whether any tendon has limits or dry friction."""
-    return any(sys.tendon_limited) or any(sys.tendon_dry)
+    return bool(sys.collisions) or joints or has_tendon_rows(sys)
 
 
 def _sweep_problem(
-    sys: System,
-    plan: Layout,
-    model: PositionalModel,
-    pivots: list[GroupPivot],
-    bodies: Links,
-    origins: Vec3,
-    q: Sequence[PerDof],
-    targets: EqualityTargets | None,
-    dt: jax.Array,
+    at: TreesAtState, pivots: list[GroupPivot], targets: EqualityTargets | None, dt: jax.Array
 ) -> SweepProblem:
     """Prepare contacts and limits; the arguments are those of `resolve`."""
-    inverse_inertia, dof_mobility = mobility(plan, pivots)
-    before = by_link(plan, about(bodies, origins))
-    centres = by_link(plan, origins)
-    contact = _contacts(sys, plan, model, bodies, inverse_inertia, centres, before, dt)
-    tendons = (
-        tendon_rows.tendon_jacobian(sys, plan, model.links, bodies, origins, q)
-        if _has_tendon_rows(sys)
-        else None
-    )
-    limits = limit_rows.prepare(sys, plan, model.stacks, q, dof_mobility, tendons, pivots, dt)
-    return SweepProblem(sys, plan, pivots, contact, limits, targets and targets.held)
+    inverse_inertia, dof_mobility = mobility(at.plan, pivots)
+    contact = _contacts(at, inverse_inertia, dt)
+    limits = limits_of(at, pivots, dof_mobility, dt)
+    return SweepProblem(at.sys, at.plan, pivots, contact, limits, targets and targets.held)
 
 
 def _with_impacts(problem: SweepProblem, speeds: SweepLoads, dt: jax.Array) -> SweepProblem:
@@ -300,10 +268,9 @@ def _without_equality(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
     pushed: list[Spatial | None] = [None] * len(plan.groups)
     if problem.contact is not None and loads.contact is not None:
         pushed = contact_rows.as_momenta(problem.contact, loads.contact, loads.couple, plan)
-    found = tendon_rows.GroupedLoads(pushed, [(None,) * len(g.qd) for g in plan.groups])
+    found = GroupedLoads(pushed, [(None,) * len(g.qd) for g in plan.groups])
     if problem.limits is not None and loads.limit is not None:
-        limited = limit_rows.as_loads(problem.limits, loads.limit, problem.sys, plan)
-        found = tendon_rows.summed(found, limited)
+        found = add_loads(problem.limits, loads.limit, problem.sys, plan, found)
     return TreeMotion(*solve(plan, problem.pivots, *found, driven=False))
 
 
@@ -315,7 +282,7 @@ def _speeds(problem: SweepProblem, motion: TreeMotion) -> SweepLoads:
         if contact is None
         else contact_rows.AxisImpulse(*contact_rows.relative_velocity(contact, motion.links, plan)),
         None if contact is None else contact_rows.relative_spin(contact, motion.links, plan),
-        None if limits is None else limit_rows.rates_of(limits, problem.sys, plan, *motion),
+        None if limits is None else rates_of(limits, problem.sys, plan, *motion),
     )
 
 
@@ -520,21 +487,17 @@ def _physical(problem: SweepProblem, loads: SweepLoads, free: SweepLoads) -> Swe
 
 
 def _contacts(
-    sys: System,
-    plan: Layout,
-    model: PositionalModel,
-    bodies: Links,
-    inverse_inertia: Sequence[Sym6],
-    origins: Sequence[Vec3],
-    before: Sequence[Spatial],
-    dt: jax.Array,
+    at: TreesAtState, inverse_inertia: Sequence[Sym6], dt: jax.Array
 ) -> contact_rows.CandidateContacts | None:
     """Find the contacts at the start of the step and prepare them; None if the model has none."""
+    sys, plan = at.sys, at.plan
     if not sys.collisions:
         return None
+    before = by_link(plan, about(at.links, at.origins))
+    origins = by_link(plan, at.origins)
     # Collision detection runs once a step, at its start. The sweeps then see the contacts as
     # planes.
-    found = contact_rows.find(sys, frames_of(*rows(link_poses(model.links, bodies), plan.position)))
+    found = contact_rows.find(sys, frames_of(*rows(link_poses(at.masses, at.links), plan.position)))
     # The summand keeps the root's derivative finite without gravity.
     gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
     sides = contact_rows.sides_of(sys, plan)

@@ -46,8 +46,19 @@ from brax.maximal.joint_errors import (
     spatial,
     stack_pose,
 )
-from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
-from brax.maximal.tree_solve import GroupPivot, factor
+from brax.maximal.links import (
+    Links,
+    PerDof,
+    Stack,
+    TreesAtState,
+    about,
+    by_group,
+    by_link,
+    by_stack,
+    parents,
+)
+from brax.maximal.tendons import GroupedLoads
+from brax.maximal.tree_solve import GroupPivot, factor, without_drives
 from brax.positional.bodies import drift, turn
 from brax.positional.model import PositionalProblem
 from brax.positional.position_update import TreeMotion, resolve
@@ -154,20 +165,20 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
     command = Command(problem.act, state.activation)
     motors = actuation(problem.sys, plan, model.links, command, bodies, state.q, state.rates)
     pivots = _factored(problem, bodies, joints, closing, origins, dt)
-    targets = _equality_targets(problem, pivots, origins, state, free, ahead, closing, dt)
+    at = TreesAtState(problem.sys, plan, model.links, model.stacks, bodies, origins, state.q)
+    targets = _equality_targets(at, pivots, free, ahead, closing, dt)
     rates = [c.rates for c in closing]
     found = fusion_barrier(
         resolve(
-            problem.sys,
-            plan,
-            model,
+            at,
             pivots,
-            bodies,
-            origins,
-            state.q,
             TreeMotion(by_link(plan, about(free, origins)), by_group(plan, rates)),
-            _outer_impulses(problem, bodies, origins, motors, dt),
-            _joint_impulses(problem, state, closing, motors, dt),
+            GroupedLoads(
+                # The joints' drives act once, here. Responses to impulses of contacts are without
+                # them.
+                without_drives(pivots, _outer_impulses(problem, bodies, origins, motors, dt)),
+                by_group(plan, _joint_impulses(problem, state, closing, motors, dt)),
+            ),
             targets,
             dt,
             state.acted is not None,
@@ -352,10 +363,8 @@ def _closing(
 
 
 def _equality_targets(
-    problem: PositionalProblem,
+    at: TreesAtState,
     pivots: list[GroupPivot],
-    origins: Vec3,
-    state: PositionalState,
     free: Links,
     ahead: Links,
     closing: Sequence[JointClosing],
@@ -367,12 +376,11 @@ def _equality_targets(
     arguments are those of `_closing`. It is None if the model has no equality constraints.
     """
     # `now` gives the directions at the start of the step, `parting` the violation at its end.
-    sys, plan, masses = problem.sys, problem.plan, problem.model.links
+    sys, plan, origins = at.sys, at.plan, at.origins
     if not sys.equality_names:
         return None
-    now = equality_errors(sys, plan, masses, state.bodies, origins, state.q)
-    system = equality_system(sys, plan, pivots, origins, now)
-    parting = equality_errors(sys, plan, masses, ahead, origins, [c.expected for c in closing])
+    system = equality_system(at, pivots, equality_errors(at))
+    parting = equality_errors(at._replace(links=ahead, q=[c.expected for c in closing]))
     still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
     # The joints' own corrections move coupled coordinates too, so their rates are taken off.
     rates = equality_rates(sys, plan, system, (still, by_group(plan, [c.parting for c in closing])))

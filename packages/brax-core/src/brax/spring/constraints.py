@@ -6,7 +6,8 @@ treats all of them as one vector of impulses, which is what `sweeps` iterates on
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,26 +17,23 @@ from brax.base import System
 from brax.colliders.interface import Touch
 from brax.colliders.narrow_phase import contact_links, find_touches, frames_of
 from brax.components import Quat, Vec3, rows, total
-from brax.maximal import tendons as tendon_rows
 from brax.maximal.equality import GroupedMotion
-from brax.maximal.links import Links, PerDof, about, by_group, by_link, by_stack
-from brax.maximal.tendons import GroupedLoads
+from brax.maximal.limits import Limits, add_loads, by_part, rates_of
+from brax.maximal.limits import prepare as limits_of
+from brax.maximal.links import Links, PerDof, TreesAtState, about, by_link
+from brax.maximal.tendons import GroupedLoads, has_tendon_rows
 from brax.maximal.tree_solve import GroupPivot, mobility
 from brax.spatial import Spatial
 from brax.spring import contacts as contact_rows
 from brax.spring import limits as limit_rows
-from brax.spring.joints import MeasuredJoints
 from brax.spring.model import SpringProblem
 from brax.spring.sweeps import Trees
-from brax.tree import Layout, sum_rows
+from brax.tree import Layout
 
 RELAXATION = 0.9
 """Share of the full step by which a sweep moves contacts of bodies without limits. It is below 1
 because all contacts move at once. The last sweep takes the full step, so that a contact which is
 alone is solved exactly."""
-
-TendonLimits = list[tuple[tuple[int, ...], limit_rows.LimitRows]]
-"""Rows of tendons, each with the tendons that it bounds."""
 
 
 class ConstraintImpulses(NamedTuple):
@@ -43,10 +41,8 @@ class ConstraintImpulses(NamedTuple):
 
     contacts: list[contact_rows.ContactImpulse]
     """By collision group."""
-    limits: list[list[jax.Array]]
-    """Joint limits and dry friction, by group of links."""
-    tendons: list[jax.Array]
-    """Tendon limits and dry friction."""
+    limits: jax.Array | None
+    """Limits and dry friction, (limits, batch); None if the model has none."""
 
 
 @dataclass(frozen=True)
@@ -60,40 +56,26 @@ class ConstraintRows:
     follows: Sequence[np.ndarray]
     """True for pairs that follow conjugate directions, by collision group, (pairs, 1)."""
     contacts: Sequence[contact_rows.ContactRows]
-    limits: Sequence[Sequence[limit_rows.LimitRows]]
-    tendons: TendonLimits
-    tendon_jacobian: tendon_rows.TendonJacobian | None
+    limits: Limits | None
 
     def no_impulses(self) -> ConstraintImpulses:
         """Return the zero impulses at which the sweeps start."""
         return ConstraintImpulses(
             [contact_rows.no_impulse(c) for c in self.contacts],
-            [[jnp.zeros_like(b.step) for b in mine] for mine in self.limits],
-            # The shapes of bounds and steps broadcast: a step may not depend on the batch.
-            [jnp.zeros_like(b.low - b.step) for _, b in self.tendons],
+            None if self.limits is None else jnp.zeros_like(self.limits.low),
         )
 
     def add(self, loads: GroupedLoads, impulses: ConstraintImpulses) -> GroupedLoads:
         """Return the loads with those of the constraints' impulses added."""
-        # J^T f by kind of row: contacts act on links, limits along degrees of freedom, tendons on
-        # both.
+        # J^T f by kind of row: contacts act on links, limits along degrees of freedom, those of
+        # tendons on both.
         links = contact_rows.add_impulses(
             loads.links, self.contacts, impulses.contacts, self.sides, self.plan
         )
-        dofs = [
-            limit_rows.add_impulses(*each)
-            for each in zip(loads.dofs, self.limits, impulses.limits, strict=True)
-        ]
-        if self.tendon_jacobian is None:
-            return GroupedLoads(links, dofs)
-        along = total(
-            sum_rows(x, which, len(self.sys.tendon_names))
-            for (which, _), x in zip(self.tendons, impulses.tendons, strict=True)
-        )
-        # Groups that nothing loads have an empty tuple; the sum wants an entry for each dof.
-        each: Any = [x or (None,) * len(g.qd) for x, g in zip(dofs, self.plan.groups, strict=True)]
-        pulled = tendon_rows.loads(self.sys, self.plan, self.tendon_jacobian, along)
-        return tendon_rows.summed(GroupedLoads(links, each), pulled)
+        loads = GroupedLoads(links, loads.dofs)
+        if self.limits is None or impulses.limits is None:
+            return loads
+        return add_loads(self.limits, impulses.limits, self.sys, self.plan, loads)
 
     def ask(
         self, last: jax.Array, impulses: ConstraintImpulses, motion: GroupedMotion
@@ -105,15 +87,11 @@ class ConstraintRows:
             impulses: the impulses so far.
             motion: the change of velocities and rates that they cause, by group.
         """
-        links, rates = motion
-        return ConstraintImpulses(
-            self._ask_contacts(last, impulses.contacts, links),
-            [
-                [limit_rows.update(b, old, rate) for b, old in zip(mine, olds, strict=True)]
-                for mine, olds, rate in zip(self.limits, impulses.limits, rates, strict=True)
-            ],
-            self._ask_tendons(impulses.tendons, links, rates),
-        )
+        limits = impulses.limits
+        if self.limits is not None and limits is not None:
+            rate = rates_of(self.limits, self.sys, self.plan, *motion)
+            limits = limit_rows.update(self.limits, limits, rate)
+        return ConstraintImpulses(self._ask_contacts(last, impulses.contacts, motion[0]), limits)
 
     def _ask_contacts(
         self,
@@ -138,17 +116,6 @@ class ConstraintRows:
             out.append(contact_rows.update(c, old, velocity, spin, gain))
         return out
 
-    def _ask_tendons(
-        self, impulses: Sequence[jax.Array], links: Sequence[Spatial], rates: Sequence[PerDof]
-    ) -> list[jax.Array]:
-        if self.tendon_jacobian is None:
-            return []
-        speeds = tendon_rows.rates(self.sys, self.plan, self.tendon_jacobian, links, rates)
-        return [
-            limit_rows.update(b, old, (rows(speeds, which),))
-            for (which, b), old in zip(self.tendons, impulses, strict=True)
-        ]
-
     def project(
         self, asked: ConstraintImpulses, impulses: ConstraintImpulses
     ) -> ConstraintImpulses:
@@ -158,20 +125,14 @@ class ConstraintRows:
             asked: the impulses that the sweep asked for; a limit's sign is taken from them.
             impulses: the given ones.
         """
-        return ConstraintImpulses(
-            [
-                contact_rows.project(c, t)
-                for c, t in zip(self.contacts, impulses.contacts, strict=True)
-            ],
-            [
-                [limit_rows.project(*each) for each in zip(*mine, strict=True)]
-                for mine in zip(self.limits, asked.limits, impulses.limits, strict=True)
-            ],
-            [
-                limit_rows.project(b, *each)
-                for (_, b), *each in zip(self.tendons, asked.tendons, impulses.tendons, strict=True)
-            ],
-        )
+        limits = impulses.limits
+        if self.limits is not None and limits is not None and asked.limits is not None:
+            limits = limit_rows.project(self.limits, asked.limits, limits)
+        contacts = [
+            contact_rows.project(c, t)
+            for c, t in zip(self.contacts, impulses.contacts, strict=True)
+        ]
+        return ConstraintImpulses(contacts, limits)
 
     def squared_norm(self, change: ConstraintImpulses) -> jax.Array:
         """Return the squared norm of a change for each tree, (trees, batch).
@@ -183,17 +144,22 @@ class ConstraintRows:
             self.trees.between(contact_rows.squared_norm(c, t), side)
             for c, t, side in zip(self.contacts, change.contacts, self.sides, strict=True)
         ]
-        limits = [
-            self.trees.along(limit_rows.squared_norm(b, x), group.links)
-            for group, mine, each in zip(self.plan.groups, self.limits, change.limits, strict=True)
-            for b, x in zip(mine, each, strict=True)
+        return total([*contacts, *self._squared_norms_of_limits(change.limits)])
+
+    def _squared_norms_of_limits(self, change: jax.Array | None) -> list[jax.Array]:
+        """Return the squared norms of parts of the limits' rows for each tree, (trees, batch)."""
+        limits = self.limits
+        if limits is None or change is None:
+            return []
+        norm = limit_rows.squared_norm(limits, change)
+        out = [
+            self.trees.along(mine, self.plan.groups[part.group].links)
+            for part, mine in zip(limits.parts, by_part(limits, norm, self.plan), strict=True)
         ]
-        # Tendons join all trees to one, see `Trees.of`.
-        tendons = [
-            jnp.sum(limit_rows.squared_norm(b, x), axis=0, keepdims=True)
-            for (_, b), x in zip(self.tendons, change.tendons, strict=True)
-        ]
-        return total([*contacts, *limits, *tendons])
+        # Tendons join all trees to one, see `Trees.of`. Their limits come first, then friction.
+        limited = len(norm) - len(limits.which) + sum(self.sys.tendon_limited)
+        ends = (len(norm) - len(limits.which), limited, len(norm))
+        return out + [jnp.sum(norm[a:b], axis=0, keepdims=True) for a, b in pairwise(ends) if a < b]
 
     def scale(self, change: ConstraintImpulses, factor: jax.Array) -> ConstraintImpulses:
         """Return a change with each row multiplied by its tree's factor, (trees, batch)."""
@@ -204,31 +170,28 @@ class ConstraintRows:
                 jax.tree.map(lambda x, s=share: x * s, t)
                 for t, share in zip(change.contacts, shares, strict=True)
             ],
-            [
-                [x * self.trees.pick(factor, group.links) for x in each]
-                for group, each in zip(self.plan.groups, change.limits, strict=True)
-            ],
-            [x * factor for x in change.tendons],
+            None if change.limits is None else change.limits * self._of_limits(factor),
         )
+
+    def _of_limits(self, factor: jax.Array) -> jax.Array:
+        """Return the factor of each row of limits."""
+        parts = [] if self.limits is None else self.limits.parts
+        links = [link for part in parts for link in self.plan.groups[part.group].links]
+        return self.trees.pick(factor, links)
 
 
 def has_constraints(sys: System) -> bool:
     """Return whether a model has contacts, limits or dry friction."""
-    return bool(sys.collisions or any(sys.joint_limited) or any(sys.joint_dry)) or _bounds_tendons(
+    return bool(sys.collisions or any(sys.joint_limited) or any(sys.joint_dry)) or has_tendon_rows(
         sys
     )
 
 
-def _bounds_tendons(sys: System) -> bool:
-    return any(sys.tendon_limited) or any(sys.tendon_dry)
-
-
 def constraint_rows(
     problem: SpringProblem,
+    at: TreesAtState,
     pivots: Sequence[GroupPivot],
-    links: Links,
-    joints: Sequence[MeasuredJoints | None],
-    origins: Vec3,
+    rates: Sequence[PerDof],
     gravity_change: Vec3,
     free: Sequence[Spatial] | None,
     dt: jax.Array,
@@ -237,24 +200,22 @@ def constraint_rows(
 
     Args:
         problem: the model.
+        at: the links and measured joints at the start of the step.
         pivots: from `brax.maximal.tree_solve.factor`.
-        links: the links at the start of the step.
-        joints: the measured joints by group; None for links without joints.
-        origins: the common point of each link's tree, one row if there is one tree.
+        rates: rates of the degrees of freedom, by group.
         gravity_change: change of velocity by gravity of trees that fall freely, (links, 1).
         free: changes of velocity without constraints by group, if impacts are resolved in time.
         dt: time step [s].
     """
-    sys, plan = problem.sys, problem.plan
+    sys, plan, links = problem.sys, problem.plan, at.links
     # Diagonal blocks of the inverse inertia of the whole tree: the Jacobi steps are their inverses.
     link_mobility, dof_mobility = mobility(plan, pivots)
-    limits = [
-        [] if m is None else limit_rows.bounds(sys, group, stack, m.q, m.rates, w, dt)
-        for group, stack, m, w in zip(
-            plan.groups, by_group(plan, problem.model.stacks), joints, dof_mobility, strict=True
-        )
-    ]
-    jacobian, tendons = _tendon_limits(problem, pivots, links, joints, origins, gravity_change, dt)
+    limits = limits_of(at, pivots, dof_mobility, dt)
+    if limits is not None:
+        # Rates include free fall, because the unknown is the change relative to it.
+        falling = about(links._replace(vel=links.vel + gravity_change), at.origins)
+        rate = rates_of(limits, sys, plan, by_link(plan, falling), rates)
+        limits = limit_rows.with_targets(limits, rate, sys.baumgarte_erp)
     # Static for a model: which pairs follow is decided when the step is traced.
     sides, trees = _sides(problem), Trees.of(sys, plan)
     follows = [trees.follows(side) for side in sides]
@@ -265,38 +226,14 @@ def constraint_rows(
             sides,
             problem,
             link_mobility,
-            origins,
+            at.origins,
             links,
             gravity_change,
             free,
             follows,
             dt,
         )
-    return ConstraintRows(sys, plan, sides, trees, follows, contacts, limits, tendons, jacobian)
-
-
-def _tendon_limits(
-    problem: SpringProblem,
-    pivots: Sequence[GroupPivot],
-    links: Links,
-    joints: Sequence[MeasuredJoints | None],
-    origins: Vec3,
-    gravity_change: Vec3,
-    dt: jax.Array,
-) -> tuple[tendon_rows.TendonJacobian | None, TendonLimits]:
-    """Return the tendons' Jacobian and rows; none if no tendon has a limit or dry friction."""
-    sys, plan = problem.sys, problem.plan
-    if not _bounds_tendons(sys):
-        return None, []
-    q = by_stack(plan, [() if m is None else m.q for m in joints])
-    tendon = tendon_rows.tendon_jacobian(sys, plan, problem.model.links, links, origins, q)
-    assert tendon is not None
-    # Rates include free fall, because the unknown is the change relative to it.
-    falling = about(links._replace(vel=links.vel + gravity_change), origins)
-    rates = [() if m is None else m.rates for m in joints]
-    speeds = tendon_rows.rates(sys, plan, tendon, by_link(plan, falling), rates)
-    mobile = tendon_rows.mobility(sys, plan, pivots, tendon)
-    return tendon, limit_rows.tendon_bounds(sys, tendon.length, speeds, mobile, dt)
+    return ConstraintRows(sys, plan, sides, trees, follows, contacts, limits)
 
 
 def _sides(problem: SpringProblem) -> list[contact_rows.Sides]:

@@ -28,7 +28,17 @@ from brax.maximal.equality import (
     project_motion,
 )
 from brax.maximal.equality_errors import equality_errors
-from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
+from brax.maximal.links import (
+    Links,
+    PerDof,
+    Stack,
+    TreesAtState,
+    about,
+    by_group,
+    by_link,
+    by_stack,
+    parents,
+)
 from brax.maximal.step_impulses import step_impulses
 from brax.maximal.tendons import GroupedLoads
 from brax.maximal.tree_solve import GroupPivot, factor, solve, without_drives
@@ -78,15 +88,19 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
         by_group(plan, [_joint_impedance(stack, dt) for stack in model.stacks]),
     )
     # Actuators and springs are explicit: they see the state at the start of the step.
+    q = [() if m is None else m.q for m in measured]
+    at = TreesAtState(sys, plan, model.links, model.stacks, links, origins, q)
     motors = _actuation(problem, bodies, links, measured)
     momenta = without_drives(pivots, _link_impulses(problem, links, arm, inertias, motors, dt))
     dofs = by_group(plan, _dof_impulses(problem, bodies, measured, motors, dt))
     loads = GroupedLoads(momenta, dofs)
-    equality = _equality(problem, pivots, links, gravity_change, origins, measured, dt)
+    rates = [() if m is None else m.rates for m in joints]
+    equality = _equality(at, pivots, rates, gravity_change, dt)
     trees = TreeResponse(sys, plan, pivots, equality)
-    solved = _solve(
-        problem, trees, links, joints, origins, gravity_change, loads, dt, bodies.acted is not None
-    )
+    solved = _solve(problem, at, trees, rates, gravity_change, loads, dt)
+    acted = None
+    if bodies.acted is not None:
+        acted = impulses.more(bodies.acted, _acted(at, trees, solved))
 
     def changed(motion: GroupedMotion) -> StepVelocities:
         change = join(motion[0])
@@ -104,7 +118,7 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
         **changed(solved.motion)._asdict(),
         q=tuple(() if m is None else m.q for m in measured),
         step_velocities=None if solved.over_step is None else changed(solved.over_step),
-        acted=impulses.more(bodies.acted, solved.acted),
+        acted=acted,
     )
 
 
@@ -143,34 +157,31 @@ class SolvedMotion(NamedTuple):
     over_step: GroupedMotion | None
     """Changes that move the links during the step; None where they are the same. They differ where
     an impact is resolved in time: its impulse acts for a share of the step."""
-    acted: Impulses | None
-    """Impulses of contacts and equality constraints; None if nobody asks for them."""
+    loads: GroupedLoads
+    """All impulses at the end of the step."""
+    constraints: ConstraintRows | None
+    """The rows of contacts and limits; None if the model has none."""
+    found: ConstraintImpulses | None
+    """Their impulses."""
 
 
 def _solve(
     problem: SpringProblem,
+    at: TreesAtState,
     trees: TreeResponse,
-    links: Links,
-    joints: Sequence[MeasuredJoints | None],
-    origins: Vec3,
+    rates: Sequence[PerDof],
     gravity_change: Vec3,
     loads: GroupedLoads,
     dt: jax.Array,
-    asked: bool,
 ) -> SolvedMotion:
     """Solve for the motion with contacts and limits, by sweeps that start from no impulses."""
     sys = problem.sys
     if not has_constraints(sys):
-        acted = None
-        if asked:
-            acted = _acted(trees, origins, links, loads, None, None)
-        return SolvedMotion(trees.motion(loads), None, acted)
+        return SolvedMotion(trees.motion(loads), None, loads, None, None)
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
     # The time of an impact needs the velocity with which the bodies would meet.
     free = trees.motion(loads)[0] if in_time else None
-    constraints = constraint_rows(
-        problem, trees.pivots, links, joints, origins, gravity_change, free, dt
-    )
+    constraints = constraint_rows(problem, at, trees.pivots, rates, gravity_change, free, dt)
 
     def ask(i: jax.Array, found: ConstraintImpulses) -> ConstraintImpulses:
         # Every sweep solves the trees anew, in O(n), so that J M^-1 J^T is never formed.
@@ -179,41 +190,35 @@ def _solve(
 
     found = sweep(sys.opt.sweeps, constraints, ask)
     loaded = constraints.add(loads, found)
-    motion = trees.motion(loaded)
-    acted = _acted(trees, origins, links, loaded, constraints, found) if asked else None
-    if not in_time:
-        return SolvedMotion(motion, None, acted)
-    shares = [
-        contact_rows.over_step(c, t)
-        for c, t in zip(constraints.contacts, found.contacts, strict=True)
-    ]
-    # Joints and equality constraints must hold in the motion over the step too: solve once more.
-    over_step = trees.motion(constraints.add(loads, found._replace(contacts=shares)))
-    return SolvedMotion(motion, over_step, acted)
+    motion, over_step = trees.motion(loaded), None
+    if in_time:
+        shares = [
+            contact_rows.over_step(c, t)
+            for c, t in zip(constraints.contacts, found.contacts, strict=True)
+        ]
+        # Joints and equality constraints must hold in the motion over the step too: solve once
+        # more.
+        over_step = trees.motion(constraints.add(loads, found._replace(contacts=shares)))
+    return SolvedMotion(motion, over_step, loaded, constraints, found)
 
 
-def _acted(
-    trees: TreeResponse,
-    origins: Vec3,
-    links: Links,
-    loads: GroupedLoads,
-    constraints: ConstraintRows | None,
-    found: ConstraintImpulses | None,
-) -> Impulses:
+def _acted(at: TreesAtState, trees: TreeResponse, solved: SolvedMotion) -> Impulses:
     """Return the impulses of contacts and equality constraints, as sensors of forces read them."""
     plan = trees.plan
     contacts: Sequence[contact_rows.ContactRows] = []
     touch: Sequence[contact_rows.ContactImpulse] = []
     sides: Sequence[contact_rows.Sides] = []
-    if constraints is not None and found is not None:
-        contacts, touch, sides = constraints.contacts, found.contacts, constraints.sides
-    force = contact_rows.on_second(contacts, touch, links.pos.x.dtype, links.pos.x.shape[-1])
+    if solved.constraints is not None and solved.found is not None:
+        contacts, touch = solved.constraints.contacts, solved.found.contacts
+        sides = solved.constraints.sides
+    x = at.links.pos.x
+    force = contact_rows.on_second(contacts, touch, x.dtype, x.shape[-1])
     none: list[Any] = [None] * len(plan.groups)
     momenta = [contact_rows.add_impulses(none, contacts, touch, sides, plan)]
     # Impulses of joints are internal to a tree and not asked for; those of equalities are.
-    if (equality := trees.equality_momenta(loads)) is not None:
+    if (equality := trees.equality_momenta(solved.loads)) is not None:
         momenta.append(equality)
-    return step_impulses(plan, origins, force, *momenta)
+    return step_impulses(plan, at.origins, force, *momenta)
 
 
 def _link_impulses(
@@ -347,12 +352,10 @@ def _dof_impulses(
 
 
 def _equality(
-    problem: SpringProblem,
+    at: TreesAtState,
     pivots: list[GroupPivot],
-    links: Links,
+    rates: list[PerDof],
     gravity_change: Vec3,
-    origins: Vec3,
-    measured: Sequence[MeasuredJoints | None],
     dt: jax.Array,
 ) -> EqualityTargets | None:
     """Set up the equality constraints; None if the model has none.
@@ -360,16 +363,13 @@ def _equality(
     As joints do, they stop the relative velocity, close the separation, and follow the curvature of
     the motion, which is why the target has half a step of it.
     """
-    sys, plan = problem.sys, problem.plan
+    sys, plan, links = at.sys, at.plan, at.links
     if not sys.equality_names:
         return None
-    at = equality_errors(
-        *(sys, plan, problem.model.links, links, origins),
-        [() if m is None else m.q for m in measured],
-    )
+    errors = equality_errors(at)
     # One matrix J M^-1 J^T of all equality constraints, inverted once a step.
-    held = equality_system(sys, plan, pivots, origins, at)
-    rates = by_group(plan, [() if m is None else m.rates for m in measured])
-    falling = about(links._replace(vel=links.vel + gravity_change), origins)
+    held = equality_system(at, pivots, errors)
+    falling = about(links._replace(vel=links.vel + gravity_change), at.origins)
     now = equality_rates(sys, plan, held, (by_link(plan, falling), rates))
-    return EqualityTargets(held, at.position * (-ERP / dt) - at.acceleration * (0.5 * dt) - now)
+    wanted = errors.position * (-ERP / dt) - errors.acceleration * (0.5 * dt) - now
+    return EqualityTargets(held, wanted)

@@ -1,0 +1,214 @@
+"""Limits and dry friction of joints and tendons, as the rows that `spring` and `positional` solve.
+
+Each row is a quantity with a rate, a lower and an upper bound of that rate, and a largest impulse.
+The quantity is a joint's coordinate, the angle of a ball joint, or a tendon's length. A limit has
+bounds from the distance to it and no largest impulse. Dry friction asks for a rate of zero with an
+impulse of at most the friction loss. Rows are (limits, batch), those of joints first.
+
+Source: Mueller et al. (2020), Detailed Rigid Body Simulation with Extended Position Based Dynamics,
+section 3.4: joint limits.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.components import rows, total
+from brax.impacts import MAX_SPEED
+from brax.maximal.links import PerDof, Stack, TreesAtState, by_group
+from brax.maximal.tendons import (
+    GroupedLoads,
+    TendonJacobian,
+    has_tendon_rows,
+    stopped,
+    summed,
+    tendon_jacobian,
+)
+from brax.maximal.tendons import loads as loads_along
+from brax.maximal.tendons import mobility as mobility_along
+from brax.maximal.tendons import rates as rates_along
+from brax.maximal.tree_solve import GroupPivot
+from brax.spatial import Spatial
+from brax.tree import Group, Layout, join, sum_rows
+
+
+class LimitPart(NamedTuple):
+    """The rows of one bounded quantity of a group's joints, such as an angle."""
+
+    group: int
+    """Index of the group."""
+    rates: tuple[jax.Array | None, ...]
+    """The quantity's rate per unit rate of each degree of freedom of the stack; None where zero."""
+
+
+class Limits(NamedTuple):
+    """All limits, and all joints and tendons with dry friction, components (limits, batch)."""
+
+    parts: list[LimitPart]
+    """The rows of joints, which come first."""
+    tendons: TendonJacobian | None
+    """The Jacobian of tendons; None if no tendon has a limit or friction."""
+    which: tuple[int, ...]
+    """The tendon of each row after those of the joints."""
+    low: jax.Array
+    """Least rate over the step that keeps, or restores, the lower limit."""
+    high: jax.Array
+    """Largest rate over the step that keeps, or restores, the upper limit."""
+    most: jax.Array
+    """Largest impulse in either direction."""
+    effective_mass: jax.Array
+    """Impulse per unit of rate."""
+
+
+def prepare(
+    at: TreesAtState,
+    pivots: Sequence[GroupPivot],
+    mobility: Sequence[PerDof],
+    dt: jax.Array,
+) -> Limits | None:
+    """Prepare limits and dry friction for the sweeps; None if the model has none.
+
+    Args:
+        at: the links and joint coordinates.
+        pivots: the factorization of the trees, from `factor`.
+        mobility: rate of each degree of freedom per unit of impulse along it, by group.
+        dt: time step [s].
+    """
+    sys, plan = at.sys, at.plan
+    parts: list[LimitPart] = []
+    table: list[tuple[jax.Array, ...]] = []
+    all_q, all_stacks = by_group(plan, at.q), by_group(plan, at.stacks)
+    # Free joints have neither limits nor dry friction, and no coordinates here.
+    for i, group in enumerate(plan.groups):
+        if not group.unconstrained:
+            for rates, row in _bounds(sys, group, all_stacks[i], all_q[i], dt):
+                # The inverse effective mass J W J^T, with the diagonal of the inverse inertia W.
+                # The joints of a stack move one link; that one moves the others is left to the
+                # sweeps.
+                inverse = total(
+                    r * r * w for r, w in zip(rates, mobility[i], strict=True) if r is not None
+                )
+                parts.append(LimitPart(i, rates))
+                # The floor keeps the mass finite where the quantity cannot move.
+                table.append((*row, 1.0 / jnp.maximum(inverse, 1e-12)))
+    which: tuple[int, ...] = ()
+    tendons = tendon_jacobian(at) if has_tendon_rows(sys) else None
+    if tendons is not None:
+        limited, dry = stopped(sys)
+        which = (*limited, *dry)
+        table.append(_tendon_bounds(sys, plan, pivots, tendons, dt))
+    if not table:
+        return None
+    return Limits(
+        parts, tendons, which, *join([tuple(jnp.broadcast_arrays(*row)) for row in table])
+    )
+
+
+def _tendon_bounds(
+    sys: System, plan: Layout, pivots: Sequence[GroupPivot], found: TendonJacobian, dt: jax.Array
+) -> tuple[jax.Array, ...]:
+    """Return least and largest rate, largest impulse and effective mass of tendons.
+
+    The rows of limits come first, then those of dry friction.
+    """
+    limited, dry = stopped(sys)
+    length, (low, high) = rows((found.length, sys.tendon.limit), limited)
+    # A bound that is infinite becomes a rate that nothing reaches: differences of infinities are
+    # NaN.
+    low, high = (
+        jnp.maximum(low, -MAX_SPEED * dt) - length,
+        jnp.minimum(high, MAX_SPEED * dt) - length,
+    )
+    none = jnp.zeros_like(found.length[: len(dry)])
+    loss = none + rows(sys.tendon.frictionloss, dry) * dt
+    effective_mass = 1.0 / jnp.maximum(mobility_along(sys, plan, pivots, found), 1e-12)
+    return (
+        jnp.concatenate([low / dt, none]),
+        jnp.concatenate([high / dt, none]),
+        jnp.concatenate([jnp.full_like(low, jnp.inf), loss]),
+        rows(effective_mass, (*limited, *dry)),
+    )
+
+
+def _bounds(
+    sys: System, group: Group, stack: Stack, q: PerDof, dt: jax.Array
+) -> list[tuple[tuple[jax.Array | None, ...], tuple[jax.Array, ...]]]:
+    """Return the rows of a group's joints: rates, and least rate, largest rate, largest impulse."""
+    out: list[tuple[tuple[jax.Array | None, ...], tuple[jax.Array, ...]]] = []
+    dofs = used = 0
+    # `dofs` and `used` count the degrees of freedom and coordinates of the joints before this one.
+    free = [None] * len(group.qd)
+    for kind, joints in zip(group.types, group.joints, strict=True):
+        # Coordinates of this joint; a ball joint has four of them and three degrees of freedom.
+        mine = q[used : used + kind.q_width]
+        # A group has one row for all of its links, so a joint without limits has infinite ones.
+        if any(sys.joint_limited[j] for j in joints):
+            for k, bound in enumerate(kind.bounds(mine), start=dofs):
+                rates = (*free[:dofs], *bound.rates, *free[dofs + kind.qd_width :])
+                low = jnp.maximum(stack.lower[k], -MAX_SPEED * dt) - bound.value
+                high = jnp.minimum(stack.upper[k], MAX_SPEED * dt) - bound.value
+                out.append((rates, (low / dt, high / dt, jnp.full_like(dt, jnp.inf))))
+        # Dry friction is a limit whose both bounds are a rate of zero.
+        if any(sys.joint_dry[j] for j in joints):
+            for k in range(dofs, dofs + kind.qd_width):
+                one, zero = jnp.ones_like(mine[0]), jnp.zeros_like(mine[0])
+                out.append(((*free[:k], one, *free[k + 1 :]), (zero, zero, stack.dry[k] * dt)))
+        dofs, used = dofs + kind.qd_width, used + kind.q_width
+    return out
+
+
+def rates_of(
+    limits: Limits, sys: System, plan: Layout, links: Sequence[Spatial], rates: Sequence[PerDof]
+) -> jax.Array:
+    """Return the rates of all rows in a motion.
+
+    Args:
+        limits: the limits.
+        sys: the model.
+        plan: the layout.
+        links: velocities of the links about the common points, by group.
+        rates: rates of the degrees of freedom, by group.
+    """
+    out = []
+    for part in limits.parts:
+        pairs = zip(part.rates, rates[part.group], strict=True)
+        out.append(total(g * r for g, r in pairs if g is not None))
+    if limits.tendons is not None:
+        out.append(rows(rates_along(sys, plan, limits.tendons, links, rates), limits.which))
+    return join(out)
+
+
+def add_loads(
+    limits: Limits, impulse: jax.Array, sys: System, plan: Layout, loads: GroupedLoads
+) -> GroupedLoads:
+    """Return loads on links and along degrees of freedom with those of impulses of rows added."""
+    out = [list(mine) for mine in loads.dofs]
+    for part, push in zip(limits.parts, by_part(limits, impulse, plan), strict=True):
+        for k, rate in enumerate(part.rates):
+            if rate is not None:
+                # J^T times the impulses of one part.
+                along, old = rate * push, out[part.group][k]
+                out[part.group][k] = along if old is None else old + along
+    dofs = [tuple(mine) for mine in out]
+    if limits.tendons is None:
+        return GroupedLoads(loads.links, dofs)
+    # Joint limits act along degrees of freedom only, tendons on links as well. Groups that nothing
+    # loads have an empty tuple; the sum wants an entry for each degree of freedom.
+    full = [mine or (None,) * len(g.qd) for mine, g in zip(dofs, plan.groups, strict=True)]
+    # A tendon may have two rows, one for its limits and one for its friction.
+    whole = sum_rows(impulse[-len(limits.which) :], limits.which, len(sys.tendon_names))
+    pulled = loads_along(sys, plan, limits.tendons, whole)
+    return summed(GroupedLoads(loads.links, full), pulled)
+
+
+def by_part(limits: Limits, values: jax.Array, plan: Layout) -> list[jax.Array]:
+    """Return the rows of each of the joints' parts; those of tendons are left out."""
+    out, start = [], 0
+    for part in limits.parts:
+        stop = start + len(plan.groups[part.group].links)
+        out.append(values[start:stop])
+        start = stop
+    return out
