@@ -60,7 +60,7 @@ def census(folder: Path, results: Path, seconds: int, largest: float) -> list[Ro
     Args:
         folder: the folder.
         results: a file of results, one JSON object a line. What it has is not tried again.
-        seconds: the time that a model may take. A running compilation is not interrupted.
+        seconds: the CPU time that a model may take. A running compilation is not interrupted.
         largest: the largest number of degrees of freedom with which steps are compared.
     """
     known = {}
@@ -106,7 +106,7 @@ def _tried(name: str, path: Path, seconds: int, largest: float) -> Row:
             for stage in _stages(name, path, largest):
                 row = stage
     except _TimeLimit:
-        row = row._replace(reason=f"not finished after {seconds} s")
+        row = row._replace(reason=f"not finished in {seconds} s")
     return row
 
 
@@ -200,15 +200,15 @@ def _moves(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _time_limit(seconds: int) -> Iterator[None]:
-    """Raise `_TimeLimit` in the block when its time is over."""
+    """Raise `_TimeLimit` in the block when it has used so much CPU time."""
 
     def over(*_: object) -> None:
         raise _TimeLimit
 
-    former = signal.signal(signal.SIGALRM, over)
-    signal.alarm(seconds)
+    former = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, former)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, former)

@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--largest", type=float, default=np.inf, help="most degrees of freedom")
     parser.add_argument("--models", type=Path, metavar="DIR", help="print this folder's table")
     parser.add_argument("--section", help="put the table into the page, under this heading")
-    parser.add_argument("--seconds", type=int, default=60, help="time limit of a model")
+    parser.add_argument("--seconds", type=int, default=60, help="CPU time that a model may take")
     asked = parser.parse_args()
     if asked.models is None:
         mine = tuple(f"## {package}: " for package in PACKAGES)
