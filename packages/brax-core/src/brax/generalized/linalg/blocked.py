@@ -60,7 +60,7 @@ def diagonal(front: jax.Array, above: int) -> jax.Array:
 
 
 def add_matrix(front: jax.Array, added: jax.Array) -> jax.Array:
-    """Return the front plus symmetric matrices (path, path, copies, batch)."""
+    """Return the front plus matrices (path, path, copies, batch)."""
     return front + added
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from brax.components import total
 from brax.generalized.constraints.constraint_laws import Along, Matrix, mul
 from brax.generalized.constraints.constraint_layout import BlockConstraints
-from brax.generalized.linalg.blocked import mirrored
 from brax.kernels.fusion_barrier import compiled_apart
 
 
@@ -50,7 +49,7 @@ def apply_transpose(slots: BlockConstraints, jacobian: Along, force: Along) -> j
 
 
 def hessian(slots: BlockConstraints, jacobian: Along, matrix: Matrix) -> jax.Array:
-    """Return JᵀDJ over the path, (path, path, copies, batch).
+    """Return the lower triangle of JᵀDJ over the path, (path, path, copies, batch), zero above it.
 
     The entries of D are shaped (slots, copies, batch).
     """
@@ -68,8 +67,7 @@ def hessian(slots: BlockConstraints, jacobian: Along, matrix: Matrix) -> jax.Arr
         for p, j in pushed
     )
     summed = gathered(entries, target[lower], n * n * copies)
-    # `add_matrix` takes whole symmetric matrices.
-    return mirrored(summed.reshape(n, n, copies, -1))
+    return summed.reshape(n, n, copies, -1)
 
 
 def gathered(values: jax.Array, target: np.ndarray, n: int) -> jax.Array:
