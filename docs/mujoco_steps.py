@@ -19,6 +19,10 @@ from brax.io.mjcf.names import names
 CLOSE = 1e-3
 """Bound of the error of a step that counts as MuJoCo's."""
 RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
+_UNSTABLE = tuple(
+    int(getattr(mujoco.mjtWarning, f"mjWARN_{name}"))
+    for name in ("INERTIA", "BADQPOS", "BADQVEL", "BADQACC")
+)
 SECONDS = 1.0
 """Time over which states are taken from a simulation."""
 QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
@@ -98,12 +102,18 @@ def scattered(
 
 
 def _stepped(model: mujoco.MjModel, walk: Iterator[mujoco.MjData]) -> tuple[Before, After]:
-    """Return the states of a walk, and the velocities and activations one step after each."""
+    """Return the states of a walk, and the velocities and activations one step after each.
+
+    Raises:
+        FloatingPointError: if MuJoCo warns that the simulation is unstable.
+    """
     before, after = [], []
     for data in walk:
         before.append([a.copy() for a in (data.qpos, data.qvel, data.act, data.ctrl)])
         mujoco.mj_step(model, data)
         after.append([a.copy() for a in (data.qvel, data.act)])
+        if any(data.warning[kind].number for kind in _UNSTABLE):
+            raise FloatingPointError("unstable in MuJoCo too")
     return Before(*map(np.array, zip(*before, strict=True))), After(
         *map(np.array, zip(*after, strict=True))
     )

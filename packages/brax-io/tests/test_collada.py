@@ -81,6 +81,15 @@ def test_the_scene_places_it(tmp_path, place):
     np.testing.assert_allclose(inertia.transform.pos, [PLACES[place]], rtol=1e-5, atol=1e-6)
 
 
+def test_vertices_that_no_triangle_has_do_not_count():
+    """They would be part of the convex hull that collides."""
+    numbers = " ".join(str(x) for corner in [*CORNERS, (900, 900, 900)] for x in corner)
+    text = box(numbers=numbers).replace('count="24"', 'count="27"').replace('t="8"', 't="9"')
+    points, faces = collada.read_triangles(text.encode())
+    assert (len(points), len(faces)) == (8, 12)
+    np.testing.assert_allclose(points.max(axis=0), [0.2, 0.4, 0.6])
+
+
 def test_the_robots_scale_applies_too(tmp_path):
     """A scale of which one factor is negative mirrors the mesh."""
     inertia = load(tmp_path, box(), 'scale="2 1 -1"')
