@@ -8,7 +8,7 @@ import numpy as np
 
 from brax.base import Contact, System, Transform
 from brax.colliders.broad_phase import links_of, listed_contacts, uses_broad_phase
-from brax.colliders.narrow_phase import GroupContacts, contact_links, contacts, frames_of, surfaces
+from brax.colliders.narrow_phase import Contacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, vec3, zero_vec
 from brax.kernels.batch_last import batch_last
 from brax.kernels.gather import picked
@@ -71,21 +71,19 @@ def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array,
 def _listed(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
     """Find the listed points and their links, for arrays with a trailing batch axis."""
     sys = placed(sys, mocap)
-    every = [
-        ((s.friction, s.sideways, s.turning, s.elasticity), s.margin + s.gap) for s in surfaces(sys)
-    ]
-    surface, reach = join(every)
+    surface = join(surfaces(sys))
+    reach = surface.margin + surface.gap
     tables = []
     for near in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
-        found = GroupContacts(near.touch, *picked(surface, near.pair))
+        found = Contacts(near.touch, picked(surface, near.pair))
         links = tuple(links_of(sys, geoms) for geoms in near.geoms)
         tables.append((*_table(found), links))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *tables)
 
 
-def _table(found: GroupContacts) -> tuple[jax.Array, ...]:
+def _table(found: Contacts) -> tuple[jax.Array, ...]:
     """Return the fields of `Contact` with one row for each point, (points * pairs, ..., batch)."""
-    touch = found.touch
+    touch, surface = found
     axes = (touch.normal, *touch.across())
     shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
 
@@ -94,9 +92,9 @@ def _table(found: GroupContacts) -> tuple[jax.Array, ...]:
         return jnp.broadcast_to(a, shape).reshape(-1, shape[-1])
 
     normal_first = jnp.stack([stack([flat(a) for a in axis]) for axis in axes], axis=1)
-    friction = stack([flat(f) for f in (found.friction, found.sideways, *found.turning)])
+    friction = stack([flat(f) for f in (surface.friction, surface.sideways, *surface.turning)])
     pos = stack([flat(a) for a in touch.pos])
-    return flat(touch.dist), pos, normal_first, friction, flat(found.elasticity)
+    return flat(touch.dist), pos, normal_first, friction, flat(surface.elasticity)
 
 
 _behind_boundary = batch_last(_get)

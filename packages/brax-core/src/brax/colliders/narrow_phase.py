@@ -23,21 +23,6 @@ MIN_FRICTION = 1e-5
 """Lower bound of friction coefficients, MuJoCo's mjMINMU."""
 
 
-class GroupContacts(NamedTuple):
-    """The contacts of one collision group: all points of all pairs, (points, pairs, batch)."""
-
-    touch: Touch
-    """The contact points."""
-    friction: jax.Array
-    """Coefficient of sliding friction along the first tangent, (pairs, batch)."""
-    sideways: jax.Array
-    """Coefficient along the second tangent; it differs only in explicit pairs, (pairs, batch)."""
-    turning: tuple[jax.Array, jax.Array, jax.Array]
-    """Torsional friction, and rolling friction about both tangents [m], each (pairs, batch)."""
-    elasticity: jax.Array
-    """Coefficient of restitution, (pairs, batch)."""
-
-
 class AnisotropicFriction(NamedTuple):
     """Friction that differs along the two tangents, of the contacts of one collision group."""
 
@@ -64,18 +49,19 @@ class AnisotropicFriction(NamedTuple):
 
 
 def anisotropic_friction(
-    sys: System, group: CollisionGroup, touch: Touch, surface: "ContactSurface"
+    sys: System, group: CollisionGroup, found: "Contacts"
 ) -> AnisotropicFriction | None:
     """Find the anisotropic friction of a group's contacts; None if its friction is isotropic."""
     # Only explicit pairs can have it, since geoms have one coefficient of sliding friction.
     if not any(sys.pair_uneven[p] for p in group.pairs):
         return None
+    surface = found.surface
     _, *roll = surface.turning
     slides, rolls = (
         jnp.maximum(b, MIN_FRICTION) / jnp.maximum(a, MIN_FRICTION)
         for a, b in ((surface.friction, surface.sideways), roll)
     )
-    return AnisotropicFriction(*touch.across(), slides, rolls)
+    return AnisotropicFriction(*found.touch.across(), slides, rolls)
 
 
 class ContactSurface(NamedTuple):
@@ -101,6 +87,15 @@ class ContactSurface(NamedTuple):
     """Pull of the surfaces [N], the sum of the two or that of the geom of higher priority."""
 
 
+class Contacts(NamedTuple):
+    """Contacts with their parameters, of one collision group or of all of them as one array."""
+
+    touch: Touch
+    """The contact points, (points, pairs, batch)."""
+    surface: ContactSurface
+    """Friction, restitution and softness, (pairs, batch)."""
+
+
 def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return the links of both geoms of each pair, -1 for the world, by collision group."""
     return [
@@ -114,7 +109,7 @@ LinkFrames = Callable[[Sequence[int]], tuple[Vec3, Quat]]
 -1 gives the world's own frame."""
 
 
-def contacts(sys: System, frames: LinkFrames) -> list[GroupContacts]:
+def contacts(sys: System, frames: LinkFrames) -> list[Contacts]:
     """Find the contacts of all pairs of a model.
 
     Args:
@@ -125,12 +120,7 @@ def contacts(sys: System, frames: LinkFrames) -> list[GroupContacts]:
         The contacts of each collision group.
     """
     found = find_touches(sys, local_shapes(sys), frames)
-    return [
-        GroupContacts(
-            touch, surface.friction, surface.sideways, surface.turning, surface.elasticity
-        )
-        for touch, surface in zip(found, surfaces(sys), strict=True)
-    ]
+    return [Contacts(*each) for each in zip(found, surfaces(sys), strict=True)]
 
 
 def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:

@@ -13,8 +13,8 @@ Source: Mueller, Macklin, Chentanez, Jeschke, Kim (2020), Detailed Rigid Body Si
 Extended Position Based Dynamics, sections 3.5 and 3.6. Departures: `docs/positional.md`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,78 +23,21 @@ from brax import impacts
 from brax.base import System
 from brax.colliders.narrow_phase import (
     AnisotropicFriction,
+    Contacts,
     anisotropic_friction,
-    contact_links,
     contacts,
-    surfaces,
+    frames_of,
 )
-from brax.components import Quat, Sym3, Vec3, rows, tangents, total
+from brax.components import Sym3, Vec3, rows, tangents, total
+from brax.maximal.contacts import ContactPoints, Side, Sides, arms, sides_by_group
+from brax.maximal.coordinates import link_poses
+from brax.maximal.links import TreesAtState, about, by_link
 from brax.spatial import Spatial, Sym6
-from brax.tree import Layout, join, sum_rows
-
-T = TypeVar("T")
+from brax.tree import Layout, join
 
 MAX_PUSH_RATIO = 3.0
 """Largest ratio of an impulse to the impulse that stops the motion. What exceeds it pushes bodies
 out of penetration and is taken back at the velocity level."""
-
-
-class Side(NamedTuple):
-    """The links on the first or on the second side of all contacts."""
-
-    links: tuple[int, ...]
-    """The position of each contact's link in the layout, -1 for the world."""
-
-    @property
-    def moves(self) -> bool:
-        """True if any of the links is not the world."""
-        return any(link >= 0 for link in self.links)
-
-    def take(self, values: Sequence[T], plan: Layout) -> T:
-        """Gather the links' rows, given by group, for each contact; the world's rows are zero.
-
-        Args:
-            values: rows of the links, by group.
-            plan: the layout.
-        """
-        # If one group has all links of the contacts, it is not joined with the others.
-        for value, group in zip(values, plan.groups, strict=True):
-            if set(self.links) <= set(group.links):
-                return rows(value, [link - group.links[0] for link in self.links])
-        return _rows_or_zero(join(list(values)), self.links)
-
-    def give(self, value: T, plan: Layout) -> list[tuple[int, T]]:
-        """Sum the rows of the contacts over the links of each group that has contacts.
-
-        Args:
-            value: rows of the contacts.
-            plan: the layout.
-
-        Returns:
-            The index of each such group, and the sums for its links.
-        """
-        out = []
-        for index, group in enumerate(plan.groups):
-            found, owner = group.of(self.links)
-            if found:
-                out.append((index, _summed(rows(value, found), owner, len(group.links))))
-        return out
-
-
-def _summed(values: T, owner: tuple[int, ...], n: int) -> T:
-    """Sum rows that have the same of `n` owners, leaf by leaf."""
-    return jax.tree.map(lambda x: sum_rows(x, owner, n), values)
-
-
-def _rows_or_zero(values: T, index: Sequence[int]) -> T:
-    """Return rows at static indices, and zeros for the index -1."""
-    if min(index) >= 0:
-        return rows(values, index)
-
-    def take(a: jax.Array) -> jax.Array:
-        return rows(jnp.concatenate([jnp.zeros_like(a[:1]), a]), [i + 1 for i in index])
-
-    return jax.tree.map(take, values)
 
 
 class AxisImpulse(NamedTuple):
@@ -143,12 +86,10 @@ class TorsionalResistance(NamedTuple):
 class CandidateContacts(NamedTuple):
     """All candidate contacts, prepared for the sweeps, components (contacts, batch)."""
 
-    sides: tuple[Side, Side]
-    """The links on both sides."""
+    place: ContactPoints
+    """The links on both sides, and the contacts relative to their trees."""
     axes: tuple[Vec3, Vec3, Vec3]
     """Normal and tangents, world axes."""
-    arms: tuple[Vec3, Vec3]
-    """Vector to the contact from the common point of each side's tree [m]."""
     effective_mass: tuple[jax.Array, ...]
     """Impulse per unit of relative velocity, along each axis [kg]."""
     reach: jax.Array
@@ -171,126 +112,74 @@ class CandidateContacts(NamedTuple):
     """Torsional and rolling friction; None if no contact has any."""
 
 
-def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
+def sides_of(sys: System, plan: Layout) -> Sides:
     """Return the links on both sides of all contacts, in the order of `find`."""
     # The order of `find`: the first points of all pairs of a group, then the second ones, and so
     # on.
     both: tuple[list[int], list[int]] = ([], [])
-    position = (*plan.position, -1)
-    for group, links in zip(sys.collisions, contact_links(sys), strict=True):
-        for out, side in zip(both, links, strict=True):
-            out += [position[link] for link in side] * group.collider.n_contacts
+    for group, sides in zip(sys.collisions, sides_by_group(sys, plan), strict=True):
+        for out, side in zip(both, sides, strict=True):
+            out += side.links * group.collider.n_contacts
     return Side(tuple(both[0])), Side(tuple(both[1]))
 
 
-class DetectedContacts(NamedTuple):
-    """All contacts as collision detection finds them, components (contacts, batch)."""
+def find(at: TreesAtState) -> tuple[Contacts, AnisotropicFriction | None]:
+    """Find the contacts of all pairs, as one array of contacts, and their anisotropic friction.
 
-    dist: jax.Array
-    """Distance [m]."""
-    pos: Vec3
-    """Position, world axes [m]."""
-    normal: Vec3
-    """Unit normal from the first link to the second, world axes."""
-    friction: jax.Array
-    """Coefficient of sliding friction."""
-    elasticity: jax.Array
-    """Coefficient of restitution."""
-    twist: jax.Array
-    """Torsional friction [m]."""
-    roll: jax.Array
-    """Rolling friction [m]."""
-    uneven: AnisotropicFriction | None
-    """Anisotropic friction; None if no contact's friction differs along its tangents."""
-
-
-def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> DetectedContacts:
-    """Find the contacts of all pairs, as one array of contacts.
-
-    Args:
-        sys: the model.
-        frames: a function that returns the links' frames.
+    The latter is None if no contact's friction differs along its tangents.
     """
-    parts = []
-    for group, found, surface in zip(
-        sys.collisions, contacts(sys, frames), surfaces(sys), strict=True
-    ):
-        touch, (twist, roll, _) = found.touch, surface.turning
+    sys, parts = at.sys, []
+    frames = frames_of(*rows(link_poses(at.masses, at.links), at.plan.position))
+    for group, found in zip(sys.collisions, contacts(sys, frames), strict=True):
+        touch, (twist, roll, other) = found.touch, found.surface.turning
         shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
         # If any group has anisotropic friction, all need its arrays, since they are joined.
-        sides = None
+        uneven = None
         if any(sys.pair_uneven):
             one = jnp.ones_like(twist)
             even = AnisotropicFriction(*tangents(touch.normal), one, one)
-            sides = anisotropic_friction(sys, group, touch, surface) or even
-        every = DetectedContacts(
-            *(touch.dist, touch.pos, touch.normal, found.friction, found.elasticity),
-            *(twist * (group.condim > 3), roll * (group.condim > 4), sides),
-        )
+            uneven = anisotropic_friction(sys, group, found) or even
+        turning = (twist * (group.condim > 3), roll * (group.condim > 4), other)
+        every = Contacts(touch._replace(along=None), found.surface._replace(turning=turning))
         # Axes (points, pairs, batch) become (contacts, batch).
         parts.append(
             jax.tree.map(
-                lambda a, s=shape: jnp.broadcast_to(a, s).reshape(-1, s[-1]),
-                every,
+                lambda a, s=shape: jnp.broadcast_to(a, s).reshape(-1, s[-1]), (every, uneven)
             )
         )
     return join(parts)
 
 
-def prepare(
-    found: DetectedContacts,
-    sides: tuple[Side, Side],
-    plan: Layout,
-    mobility: Sequence[Sym6],
-    origins: Sequence[Vec3],
-    before: Sequence[Spatial],
-    gravity: jax.Array,
-    dt: jax.Array,
-    has_torsion: bool,
-) -> CandidateContacts:
-    """Prepare the contacts for the sweeps: effective masses, and what both levels ask for.
+def prepare(at: TreesAtState, mobility: Sequence[Sym6], dt: jax.Array) -> CandidateContacts:
+    """Find the contacts, and prepare for the sweeps effective masses and what both levels ask for.
 
     Args:
-        found: from `find`.
-        sides: the links of the contacts.
-        plan: the layout.
-        mobility: inverse inertia of the links with all joints in place, by group, as are the next
-            two arguments.
-        origins: the common point of each link's tree.
-        before: velocities at the start of the step, about the common point.
-        gravity: size of the gravitational acceleration [m/s^2].
+        at: the links at the start of the step.
+        mobility: inverse inertia of the links with all joints in place, by group.
         dt: time step [s].
-        has_torsion: True if any contact has torsional or rolling friction.
     """
-    dist, pos, normal, elasticity = found.dist, found.pos, found.normal, found.elasticity
+    sys, plan = at.sys, at.plan
+    ((dist, pos, normal, _), surface), odd = find(at)
     # Any two tangents do for isotropic friction. Anisotropic friction has tangents of its own.
-    odd, slides, rolls = found.uneven, None, None
+    slides = rolls = None
     axes = (normal, *tangents(normal))
     if odd is not None:
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
-    # Arms begin at the common point of the tree, about which velocities and momenta are. The world
-    # has the origin.
-    first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
-    arms, none = (first, second), jnp.zeros_like(dist)
-    torsion = TorsionalResistance(found.twist, found.roll, rolls, ()) if has_torsion else None
-    # The relative velocity needs only sides, axes and arms; the rest is filled in below.
+    sides, none = sides_of(sys, plan), jnp.zeros_like(dist)
+    place = ContactPoints(sides, arms(pos, sides, at.origins))
+    at_point, turns = place.inverse_inertias(mobility, plan)
+    torsion = None
+    if any(group.condim > 3 for group in sys.collisions):
+        twist, roll, _ = surface.turning
+        torsion = TorsionalResistance(twist, roll, rolls, _effective_masses(axes, turns))
     contact = CandidateContacts(
-        *(sides, axes, arms, (), none, none, found.friction, slides),
-        *(dist, none, none, elasticity, torsion),
+        *(place, axes, _effective_masses(axes, at_point), none, none, surface.friction, slides),
+        *(dist, none, none, surface.elasticity, torsion),
     )
-    contact = _with_targets(contact, -relative_velocity(contact, before, plan).x, gravity, dt)
-    moving = [
-        (side.take(mobility, plan), arm)
-        for side, arm in zip(sides, arms, strict=True)
-        if side.moves
-    ]
-    if torsion is not None:
-        inertia = _effective_masses(contact, [m.a for m, _ in moving])
-        torsion = torsion._replace(effective_inertia=inertia)
-    return contact._replace(
-        torsion=torsion,
-        effective_mass=_effective_masses(contact, [m.at(arm) for m, arm in moving]),
-    )
+    before = by_link(plan, about(at.links, at.origins))
+    # The summand keeps the root's derivative finite without gravity.
+    gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
+    return _with_targets(contact, -relative_velocity(contact, before, plan).x, gravity, dt)
 
 
 def _with_targets(
@@ -353,7 +242,7 @@ def leave_late(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> Ca
 
 
 def _effective_masses(
-    contact: CandidateContacts, inverse_inertia: Sequence[Sym3]
+    axes: Sequence[Vec3], inverse_inertia: Sequence[Sym3]
 ) -> tuple[jax.Array, ...]:
     """Return the impulse along each axis per unit of velocity, or the same of torques.
 
@@ -362,11 +251,11 @@ def _effective_masses(
     they include the joints.
 
     Args:
-        contact: the contacts.
+        axes: the contacts' axes.
         inverse_inertia: the velocity of the contact point on each side that moves per unit of
             impulse at it, with all joints in place; or the same of rotations.
     """
-    inverse = (total(axis.dot(m.mul(axis)) for m in inverse_inertia) for axis in contact.axes)
+    inverse = (total(axis.dot(m.mul(axis)) for m in inverse_inertia) for axis in axes)
     # Joints may leave a link no motion along an axis; then an impulse there changes nothing.
     return tuple(1.0 / jnp.maximum(w, 1e-12) for w in inverse)
 
@@ -380,12 +269,7 @@ def relative_spin(
     """
     if contact.torsion is None:
         return None
-    # Angular velocities do not depend on the point, so no arms are needed.
-    spin: Any = None
-    for sign, side in zip((-1.0, 1.0), contact.sides, strict=True):
-        if side.moves:
-            w = side.take(velocities, plan).ang * sign
-            spin = w if spin is None else spin + w
+    spin = contact.place.relative_spin(velocities, plan)
     return AxisTorque(*(spin.dot(axis) for axis in contact.axes))
 
 
@@ -399,13 +283,7 @@ def relative_velocity(
         velocities: velocities of the links about the common points, by group.
         plan: the layout.
     """
-    moving: Any = None
-    for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
-        if side.moves:
-            # Velocities are those of the common point of the tree; the arm leads to the contact.
-            at = side.take(velocities, plan)
-            v = (at.lin + at.ang.cross(arm)) * sign
-            moving = v if moving is None else moving + v
+    moving = contact.place.relative_velocity(velocities, plan)
     return Vec3(*(moving.dot(axis) for axis in contact.axes))
 
 
@@ -533,15 +411,6 @@ def as_momenta(
         couple: torque impulses about the axes; None if there are none.
         plan: the layout.
     """
-    out: list[Spatial | None] = [None] * len(plan.groups)
-    force = in_space(contact, impulse)
-    # The second link gets the impulse, the first its opposite.
-    for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
-        if side.moves:
-            torque = arm.cross(force)
-            torque = torque if couple is None else torque + in_space(contact, couple)
-            # The same group may have links on both sides, such as two bodies that collide.
-            for index, part in side.give(Spatial(torque, force) * sign, plan):
-                old = out[index]
-                out[index] = part if old is None else old + part
-    return out
+    force, none = in_space(contact, impulse), [None] * len(plan.groups)
+    torque = None if couple is None else in_space(contact, couple)
+    return contact.place.add_impulses(none, force, torque, plan)

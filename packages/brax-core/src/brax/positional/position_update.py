@@ -13,18 +13,15 @@ constraints of a pass are solved together (Jacobi), not one after another (Gauss
 Nesterov's momentum and an exact line search.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.colliders.narrow_phase import frames_of
-from brax.components import Vec3, rows, stack, total
+from brax.components import Vec3, stack, total
 from brax.impacts import MAX_SPEED
 from brax.impulses import Impulses
-from brax.maximal.coordinates import link_poses
 from brax.maximal.equality import (
     EqualitySystem,
     EqualityTargets,
@@ -34,14 +31,14 @@ from brax.maximal.equality import (
 )
 from brax.maximal.limits import Limits, add_loads, rates_of
 from brax.maximal.limits import prepare as limits_of
-from brax.maximal.links import PerDof, TreesAtState, about, by_link
+from brax.maximal.links import PerDof, TreesAtState
 from brax.maximal.step_impulses import step_impulses
 from brax.maximal.tendons import GroupedLoads, has_tendon_rows
 from brax.maximal.tree_solve import GroupPivot, mobility, solve
 from brax.positional import contacts as contact_rows
 from brax.positional import limits as limit_rows
 from brax.positional.implicit_differentiation import at, solved
-from brax.spatial import Spatial, Sym6
+from brax.spatial import Spatial
 from brax.tree import Layout
 
 T = TypeVar("T")
@@ -195,7 +192,7 @@ def _sweep_problem(
 ) -> SweepProblem:
     """Prepare contacts and limits; the arguments are those of `resolve`."""
     inverse_inertia, dof_mobility = mobility(at.plan, pivots)
-    contact = _contacts(at, inverse_inertia, dt)
+    contact = contact_rows.prepare(at, inverse_inertia, dt) if at.sys.collisions else None
     limits = limits_of(at, pivots, dof_mobility, dt)
     return SweepProblem(at.sys, at.plan, pivots, contact, limits, targets and targets.held)
 
@@ -484,24 +481,3 @@ def _physical(problem: SweepProblem, loads: SweepLoads, free: SweepLoads) -> Swe
     if problem.limits is not None and loads.limit is not None:
         limit = limit_rows.physical(problem.limits, loads.limit, free.limit)
     return SweepLoads(touch, couple, limit)
-
-
-def _contacts(
-    at: TreesAtState, inverse_inertia: Sequence[Sym6], dt: jax.Array
-) -> contact_rows.CandidateContacts | None:
-    """Find the contacts at the start of the step and prepare them; None if the model has none."""
-    sys, plan = at.sys, at.plan
-    if not sys.collisions:
-        return None
-    before = by_link(plan, about(at.links, at.origins))
-    origins = by_link(plan, at.origins)
-    # Collision detection runs once a step, at its start. The sweeps then see the contacts as
-    # planes.
-    found = contact_rows.find(sys, frames_of(*rows(link_poses(at.masses, at.links), plan.position)))
-    # The summand keeps the root's derivative finite without gravity.
-    gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
-    sides = contact_rows.sides_of(sys, plan)
-    has_torsion = any(group.condim > 3 for group in sys.collisions)
-    return contact_rows.prepare(
-        found, sides, plan, inverse_inertia, origins, before, gravity, dt, has_torsion
-    )

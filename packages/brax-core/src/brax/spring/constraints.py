@@ -15,8 +15,9 @@ import numpy as np
 
 from brax.base import System
 from brax.colliders.interface import Touch
-from brax.colliders.narrow_phase import contact_links, find_touches, frames_of
+from brax.colliders.narrow_phase import Contacts, find_touches, frames_of
 from brax.components import Quat, Vec3, rows, total
+from brax.maximal.contacts import sides_by_group
 from brax.maximal.equality import GroupedMotion
 from brax.maximal.limits import Limits, add_loads, by_part, rates_of
 from brax.maximal.limits import prepare as limits_of
@@ -51,7 +52,6 @@ class ConstraintRows:
 
     sys: System
     plan: Layout
-    sides: Sequence[contact_rows.Sides]
     trees: Trees
     follows: Sequence[np.ndarray]
     """True for pairs that follow conjugate directions, by collision group, (pairs, 1)."""
@@ -69,9 +69,7 @@ class ConstraintRows:
         """Return the loads with those of the constraints' impulses added."""
         # J^T f by kind of row: contacts act on links, limits along degrees of freedom, those of
         # tendons on both.
-        links = contact_rows.add_impulses(
-            loads.links, self.contacts, impulses.contacts, self.sides, self.plan
-        )
+        links = contact_rows.add_impulses(loads.links, self.contacts, impulses.contacts, self.plan)
         loads = GroupedLoads(links, loads.dofs)
         if self.limits is None or impulses.limits is None:
             return loads
@@ -101,18 +99,16 @@ class ConstraintRows:
     ) -> list[contact_rows.ContactImpulse]:
         relaxed = jnp.where(last, 1.0, RELAXATION).astype(self.sys.init_q.dtype)
         out = []
-        for c, old, side, follows in zip(
-            self.contacts, impulses, self.sides, self.follows, strict=True
-        ):
+        for c, old, follows in zip(self.contacts, impulses, self.follows, strict=True):
             # Conjugate directions correct an overshoot, so that those contacts are not relaxed.
             gain = (
                 jnp.where(follows, 1.0, relaxed),
                 jnp.where(follows, contact_rows.TANGENT_RELAXATION, relaxed),
             )
-            velocity = contact_rows.change(c.arms, changes, side, self.plan)
+            velocity = c.place.relative_velocity(changes, self.plan)
             spin = None
             if c.torsion is not None:
-                spin = contact_rows.angular_change(changes, side, self.plan)
+                spin = c.place.relative_spin(changes, self.plan)
             out.append(contact_rows.update(c, old, velocity, spin, gain))
         return out
 
@@ -141,8 +137,8 @@ class ConstraintRows:
         """
         # A contact between two trees counts in both, so that both restart when it overshoots.
         contacts = [
-            self.trees.between(contact_rows.squared_norm(c, t), side)
-            for c, t, side in zip(self.contacts, change.contacts, self.sides, strict=True)
+            self.trees.between(contact_rows.squared_norm(c, t), c.place.sides)
+            for c, t in zip(self.contacts, change.contacts, strict=True)
         ]
         return total([*contacts, *self._squared_norms_of_limits(change.limits)])
 
@@ -164,7 +160,7 @@ class ConstraintRows:
     def scale(self, change: ConstraintImpulses, factor: jax.Array) -> ConstraintImpulses:
         """Return a change with each row multiplied by its tree's factor, (trees, batch)."""
         # A contact between two trees follows the more careful of them.
-        shares = [self.trees.least(factor, side) for side in self.sides]
+        shares = [self.trees.least(factor, c.place.sides) for c in self.contacts]
         return ConstraintImpulses(
             [
                 jax.tree.map(lambda x, s=share: x * s, t)
@@ -217,32 +213,15 @@ def constraint_rows(
         rate = rates_of(limits, sys, plan, by_link(plan, falling), rates)
         limits = limit_rows.with_targets(limits, rate, sys.baumgarte_erp)
     # Static for a model: which pairs follow is decided when the step is traced.
-    sides, trees = _sides(problem), Trees.of(sys, plan)
+    sides, trees = sides_by_group(sys, plan), Trees.of(sys, plan)
     follows = [trees.follows(side) for side in sides]
     contacts = []
     if sys.collisions:
-        contacts = contact_rows.prepare(
-            _touches(problem, links),
-            sides,
-            problem,
-            link_mobility,
-            at.origins,
-            links,
-            gravity_change,
-            free,
-            follows,
-            dt,
-        )
-    return ConstraintRows(sys, plan, sides, trees, follows, contacts, limits)
-
-
-def _sides(problem: SpringProblem) -> list[contact_rows.Sides]:
-    """Return the links of all pairs by their positions in the layout, by collision group."""
-    place = (*problem.plan.position, -1)  # the world is link -1 there and here
-    return [
-        (tuple(place[i] for i in first), tuple(place[i] for i in second))
-        for first, second in contact_links(problem.sys)
-    ]
+        step = contact_rows.ContactStep(problem, at, link_mobility, gravity_change, free, dt)
+        touches = zip(_touches(problem, links), problem.model.surfaces, strict=True)
+        found = [Contacts(*each) for each in touches]
+        contacts = contact_rows.prepare(step, found, sides, follows)
+    return ConstraintRows(sys, plan, trees, follows, contacts, limits)
 
 
 def _touches(problem: SpringProblem, links: Links) -> list[Touch]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from brax.base import System
 from brax.components import rows
+from brax.maximal.contacts import Sides
 from brax.tree import Layout, sum_rows
 
 Vector = TypeVar("Vector")
@@ -111,12 +112,12 @@ class Trees(NamedTuple):
         ]
         return Trees(index, frozenset(held))
 
-    def follows(self, sides: tuple[Sequence[int], ...]) -> np.ndarray:
+    def follows(self, sides: Sides) -> np.ndarray:
         """Return for each pair whether all its moving links are in bounded trees, (pairs, 1)."""
         return np.array(
             [
                 all(self.tree[link] in self.bounded for link in pair if link >= 0)
-                for pair in zip(*sides, strict=True)
+                for pair in zip(*_links(sides), strict=True)
             ]
         )[:, None]
 
@@ -124,10 +125,10 @@ class Trees(NamedTuple):
         """Return the sums over each tree of values at links, (trees, batch)."""
         return sum_rows(values, tuple(self.tree[k] for k in links), 1 + max(self.tree))
 
-    def between(self, values: jax.Array, sides: tuple[Sequence[int], ...]) -> jax.Array:
+    def between(self, values: jax.Array, sides: Sides) -> jax.Array:
         """Return the sums over each tree of values of pairs of links, of which -1 is the world."""
         sums = []
-        for side in sides:
+        for side in _links(sides):
             moving = [k for k, link in enumerate(side) if link >= 0]
             if moving:
                 sums.append(self.along(rows(values, moving), [side[k] for k in moving]))
@@ -137,14 +138,19 @@ class Trees(NamedTuple):
         """Return the factor of each link's tree."""
         return factors if max(self.tree) == 0 else rows(factors, [self.tree[k] for k in links])
 
-    def least(self, factors: jax.Array, sides: tuple[Sequence[int], ...]) -> jax.Array:
+    def least(self, factors: jax.Array, sides: Sides) -> jax.Array:
         """Return the smaller factor of the two trees of each pair."""
         follows = self.follows(sides)
         if not follows.all():
             factors = factors * jnp.array([[k in self.bounded] for k in range(len(factors))])
         # A pair with the world has one tree.
-        first = [a if a >= 0 else b for a, b in zip(*sides, strict=True)]
-        second = [b if b >= 0 else a for a, b in zip(*sides, strict=True)]
+        first = [a if a >= 0 else b for a, b in zip(*_links(sides), strict=True)]
+        second = [b if b >= 0 else a for a, b in zip(*_links(sides), strict=True)]
         if all(self.tree[a] == self.tree[b] for a, b in zip(first, second, strict=True)):
             return self.pick(factors, first)
         return jnp.minimum(self.pick(factors, first), self.pick(factors, second))
+
+
+def _links(sides: Sides) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the links on both sides."""
+    return sides[0].links, sides[1].links

@@ -4,15 +4,13 @@ Source: the friction coefficients of MuJoCo's documentation, Computation, Contac
 coefficient and the rolling coefficient have units of length.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.narrow_phase import AnisotropicFriction, ContactSurface
+from brax.colliders.narrow_phase import AnisotropicFriction
 from brax.components import Vec3
-from brax.spatial import Sym6
 
 MIN_SQUARED_TORQUE = 1e-30
 """Added under the root of a squared torque, so that its derivative is finite at zero."""
@@ -29,31 +27,6 @@ class TorsionalFriction(NamedTuple):
     """Coefficient of torsional friction: largest torque along the normal over normal force [m]."""
     roll: jax.Array | None
     """Coefficient of rolling friction, across the normal [m]; None below `condim` 6."""
-
-
-def prepare(
-    normal: Vec3, spin: Vec3, mobility: Sequence[Sym6], surface: ContactSurface, condim: int
-) -> TorsionalFriction | None:
-    """Set up the rows; None where a group's contacts have no torsional friction.
-
-    Args:
-        normal: of the contacts, (points, pairs, batch).
-        spin: relative angular velocity of the links without impulses.
-        mobility: inverse inertia of the links that move.
-        surface: friction and restitution of the contacts.
-        condim: number of directions of the contacts, as in MuJoCo.
-    """
-    if condim < 4:
-        return None
-    # Only the angular block of the inverse inertia: a torque needs no arm.
-    turns = [m.a for m in mobility]
-    mobile = turns[0] if len(turns) == 1 else turns[0] + turns[1]
-    # As for contacts: n^T W n along the normal, the mean of the rest across it.
-    along = normal.dot(mobile.mul(normal))
-    across = 0.5 * (mobile.xx + mobile.yy + mobile.zz - along)
-    # MuJoCo: `condim` 4 has torsional friction, 6 rolling friction as well.
-    twist, roll, _ = surface.turning
-    return TorsionalFriction(spin, (along, across), twist, roll if condim > 4 else None)
 
 
 def asked(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> Vec3:

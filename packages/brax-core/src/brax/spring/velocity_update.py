@@ -207,14 +207,12 @@ def _acted(at: TreesAtState, trees: TreeResponse, solved: SolvedMotion) -> Impul
     plan = trees.plan
     contacts: Sequence[contact_rows.ContactRows] = []
     touch: Sequence[contact_rows.ContactImpulse] = []
-    sides: Sequence[contact_rows.Sides] = []
     if solved.constraints is not None and solved.found is not None:
         contacts, touch = solved.constraints.contacts, solved.found.contacts
-        sides = solved.constraints.sides
     x = at.links.pos.x
     force = contact_rows.on_second(contacts, touch, x.dtype, x.shape[-1])
     none: list[Any] = [None] * len(plan.groups)
-    momenta = [contact_rows.add_impulses(none, contacts, touch, sides, plan)]
+    momenta = [contact_rows.add_impulses(none, contacts, touch, plan)]
     # Impulses of joints are internal to a tree and not asked for; those of equalities are.
     if (equality := trees.equality_momenta(solved.loads)) is not None:
         momenta.append(equality)
