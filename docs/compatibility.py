@@ -79,6 +79,17 @@ the differences:
 - `fruitfly_v2/floor.xml`: MuJoCo's normals between ellipsoids and capsules are up to 6e-06 off,
   with the smallest tolerance that its search allows; those of `generalized` up to 1e-08. The
   reference for 40 contacts in 5 states is Newton's method on the depth.
+
+The sections after those of gymnasium and dm_control are made by `hatch run compatibility --models
+DIR --section TITLE`. Every URDF file counts there, and every MJCF file that MuJoCo can load by
+itself and in which something rigid moves. Their columns are the largest relative errors of an
+acceleration along 6 states, of one with the contacts exchanged, and of a supported sensor:
+
+- *agrees*: accelerations are within 1e-03 of MuJoCo's, or within 1e-06 with the contacts exchanged;
+- *differs*: they are not, and the third column says how deep shapes overlap;
+- *loads*: steps were not compared, for the reason in the third column;
+- *refused*: the third column gives the reasons;
+- *fails*: the file shows a fault of Brax.
 """
 
 STATUSES = ("runs", "loads", "refused", "fails")
