@@ -346,7 +346,7 @@ class Option(Base):
     bounces right. `positional` always does."""
     eulerdamp: bool = static()
     """True if the integrator `euler` of `generalized` is implicit in the damping of joints, as
-    MuJoCo's is unless a model disables it."""
+    MuJoCo's is unless a model disables it. `spring` and `positional` always are."""
     enable_fluid: bool = static()
     """True if the fluid exerts forces, that is, if it has density or viscosity."""
     enable_gravcomp: bool = static()

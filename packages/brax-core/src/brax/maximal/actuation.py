@@ -21,9 +21,10 @@ from brax.actuators.force_law import Command
 from brax.actuators.tendons import TendonsAtState, passive_force, tendons_at_state
 from brax.base import System
 from brax.components import rows, total
+from brax.forces.external import ExternalForces
 from brax.kinematics import Frames
 from brax.maximal.coordinates import frames_of_links
-from brax.maximal.links import Links, Masses, PerDof, Stack
+from brax.maximal.links import Links, Masses, PerDof, Stack, TreesAtState, by_link
 from brax.spatial import Spatial
 from brax.tree import Group, Layout, join
 
@@ -106,6 +107,69 @@ def applied_forces(
     return out
 
 
+def joint_impulses(
+    at: TreesAtState,
+    driven: Actuation | None,
+    rates: Sequence[PerDof],
+    kept: Sequence[PerDof],
+    dt: jax.Array,
+) -> list[PerDof]:
+    """Return the impulses along the degrees of freedom, relative to the free motion, by stack.
+
+    They are those of actuators, springs, damping and armature. The free motion changes the rate of
+    a joint, but its rotor keeps the rate it had.
+
+    Args:
+        at: the state.
+        driven: the actuators and tendons.
+        rates: rates of the free motion, by stack; empty for free links.
+        kept: rates of the rotors, in the same order.
+        dt: time step [s].
+    """
+    # a (old - u) is the impulse that keeps a rotor of inertia a at its rate; dt (f - c u) is the
+    # force with damping at the rate of the free motion, of which `joint_impedance` has the implicit
+    # part.
+    forces = applied_forces(at.sys, at.plan, at.stacks, driven, at.q)
+    return [
+        tuple(
+            dt * (f - c * u) + a * (old - u)
+            for f, c, u, a, old in zip(
+                *(mine, stack.damping, free, stack.armature, old), strict=True
+            )
+        )
+        if mine
+        else ()
+        for mine, stack, free, old in zip(forces, at.stacks, rates, kept, strict=True)
+    ]
+
+
+def joint_impedance(stack: Stack, dt: jax.Array) -> PerDof:
+    """Return impulse per rate along each degree of freedom: the rotor, and implicit damping.
+
+    Damping is implicit also in models that disable MuJoCo's flag `eulerdamp`.
+    """
+    return tuple(a + d * dt for a, d in zip(stack.armature, stack.damping, strict=True))
+
+
+def outer_impulses(
+    at: TreesAtState, external: ExternalForces, driven: Actuation | None, dt: jax.Array
+) -> list[Spatial] | None:
+    """Return the impulses of external forces, fluid and actuators on links, by group.
+
+    They are about the common points; None if nothing acts.
+    """
+    links = at.links
+    # External forces and fluid at the velocities of the start of the step, and actuators on sites.
+    wrench = external.wrench(links.axes, Spatial(links.ang, links.vel))
+    actuated = actuator_wrench(at.sys, at.plan, at.masses, links, driven)
+    wrench = actuated if wrench is None else wrench if actuated is None else wrench + actuated
+    if wrench is None:
+        return None
+    # Moments move from the centre of mass to the common point.
+    arm = links.pos - at.origins
+    return by_link(at.plan, Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin) * dt)
+
+
 def actuator_wrench(
     sys: System, plan: Layout, masses: Masses, bodies: Links, driven: Actuation | None
 ) -> Spatial | None:
@@ -130,16 +194,18 @@ def next_activation(
     masses: Masses,
     command: Command,
     bodies: Links,
-    q: Sequence[PerDof],
-    rates: Sequence[PerDof],
+    joints: tuple[Sequence[PerDof], Sequence[PerDof]],
     dt: jax.Array,
 ) -> jax.Array | None:
-    """Return the activations `dt` later; None if the model has none."""
+    """Return the activations `dt` later; None if the model has none.
+
+    `joints` are coordinates and rates, by stack. The other arguments are those of `actuation`.
+    """
     if command.activation is None:
         return None
     links = _driven_frames(sys, plan, masses, bodies)
-    joints = coordinates_in_order(sys, plan, q), rates_in_order(sys, plan, rates)
-    return next_activations(sys, command, activation_rates(sys, command, *joints, links), dt)
+    q, rates = coordinates_in_order(sys, plan, joints[0]), rates_in_order(sys, plan, joints[1])
+    return next_activations(sys, command, activation_rates(sys, command, q, rates, links), dt)
 
 
 def _driven_frames(sys: System, plan: Layout, masses: Masses, bodies: Links) -> Frames | None:

@@ -6,10 +6,10 @@ from typing import NamedTuple, TypeVar
 import jax
 
 from brax.base import System
-from brax.components import Mat3, Quat, Vec3, quat, rows, vec3
+from brax.components import Mat3, Quat, Sym3, Vec3, quat, rows, vec3
 from brax.joints import JointParams
 from brax.kinematics import joint_params
-from brax.spatial import Spatial
+from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.tree import Group, Layout, join
 
 T = TypeVar("T")
@@ -162,6 +162,12 @@ def about(links: Links, origins: Vec3) -> Spatial:
     """Return the velocities of the links about points that they carry."""
     # v_o = v_com - w x (com - o): the spatial velocity about another point of the same body.
     return Spatial(links.ang, links.vel - links.ang.cross(links.pos - origins))
+
+
+def link_inertias(masses: Masses, links: Links, origins: Vec3) -> Rigid:
+    """Return the spatial inertias of all links about the common points."""
+    moments = Sym3.from_principal(links.axes, masses.moments)
+    return rigid_inertia(masses.mass, links.pos - origins, moments)
 
 
 def by_link(plan: Layout, values: T) -> list[T]:

@@ -23,16 +23,16 @@ import jax.numpy as jnp
 from brax import impulses
 from brax.actuators.force_law import Command
 from brax.base import System
-from brax.components import Sym3, Vec3, rows
+from brax.components import Vec3, rows
 from brax.impulses import Impulses
 from brax.integrators import Moves
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.maximal.actuation import (
-    Actuation,
     actuation,
-    actuator_wrench,
-    applied_forces,
+    joint_impedance,
+    joint_impulses,
     next_activation,
+    outer_impulses,
 )
 from brax.maximal.equality import EqualityTargets, equality_rates, equality_system
 from brax.maximal.equality_errors import equality_errors
@@ -49,12 +49,12 @@ from brax.maximal.joint_errors import (
 from brax.maximal.links import (
     Links,
     PerDof,
-    Stack,
     TreesAtState,
     about,
     by_group,
     by_link,
     by_stack,
+    link_inertias,
     parents,
 )
 from brax.maximal.tendons import GroupedLoads
@@ -62,7 +62,7 @@ from brax.maximal.tree_solve import GroupPivot, factor, without_drives
 from brax.positional.bodies import drift, turn
 from brax.positional.model import PositionalProblem
 from brax.positional.position_update import TreeMotion, resolve
-from brax.spatial import Rigid, Spatial, rigid_inertia
+from brax.spatial import Spatial
 from brax.tree import Group, join
 
 
@@ -120,8 +120,9 @@ def physics_step(
     """
     sys, command = problem.sys, Command(problem.act, state.activation)
     found: VelocityUpdate = sys.integrator.step(_PositionalMoves(problem), _unkicked(state), dt)
+    joints = (state.q, state.rates)
     activation = next_activation(
-        sys, problem.plan, problem.model.links, command, state.bodies, state.q, state.rates, dt
+        sys, problem.plan, problem.model.links, command, state.bodies, joints, dt
     )
     return found.state._replace(activation=activation)
 
@@ -157,6 +158,7 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
     # Directions of joints and contacts are those at the start of the step, not at the prediction.
     # Then impulses act along the same directions over the step and after it, which conserves
     # momentum.
+    at = TreesAtState(problem.sys, plan, model.links, model.stacks, bodies, origins, state.q)
     joints = _measured(problem, bodies, state.q)
     free = bodies._replace(vel=bodies.vel + _gravity(problem.sys) * dt)
     turned = turn(model.links.moments, free.axes, free.ang, dt)
@@ -165,9 +167,11 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
     command = Command(problem.act, state.activation)
     motors = actuation(problem.sys, plan, model.links, command, bodies, state.q, state.rates)
     pivots = _factored(problem, bodies, joints, closing, origins, dt)
-    at = TreesAtState(problem.sys, plan, model.links, model.stacks, bodies, origins, state.q)
     targets = _equality_targets(at, pivots, free, ahead, closing, dt)
     rates = [c.rates for c in closing]
+    outer = outer_impulses(at, problem.external, motors, dt)
+    if outer is None:
+        outer = jax.tree.map(jnp.zeros_like, by_link(plan, Spatial(bodies.vel, bodies.vel)))
     found = fusion_barrier(
         resolve(
             at,
@@ -176,8 +180,8 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
             GroupedLoads(
                 # The joints' drives act once, here. Responses to impulses of contacts are without
                 # them.
-                without_drives(pivots, _outer_impulses(problem, bodies, origins, motors, dt)),
-                by_group(plan, _joint_impulses(problem, state, closing, motors, dt)),
+                without_drives(pivots, outer),
+                by_group(plan, joint_impulses(at, motors, rates, state.rates, dt)),
             ),
             targets,
             dt,
@@ -219,10 +223,10 @@ def _factored(
     return fusion_barrier(
         factor(
             plan,
-            by_link(plan, _inertias(problem, bodies, origins)),
+            by_link(plan, link_inertias(problem.model.links, bodies, origins)),
             by_group(plan, subspaces),
             by_group(plan, [c.drive for c in closing]),
-            by_group(plan, [_impedance(s, dt) for s in stacks]),
+            by_group(plan, [joint_impedance(s, dt) for s in stacks]),
         )
     )
 
@@ -256,40 +260,6 @@ def _damped(sys: System, bodies: Links, dt: jax.Array) -> Links:
         vel=bodies.vel + bodies.vel * jnp.expm1(sys.vel_damping * dt),
         ang=bodies.ang + bodies.ang * jnp.expm1(sys.ang_damping * dt),
     )
-
-
-def _joint_impulses(
-    problem: PositionalProblem,
-    state: PositionalState,
-    closing: Sequence[JointClosing],
-    motors: Actuation | None,
-    dt: jax.Array,
-) -> list[PerDof]:
-    """Return the impulses along all degrees of freedom, relative to the free motion, by stack.
-
-    The free motion changes the rate of a joint, but its rotor keeps the rate it had. So the
-    armature brings its momentum along.
-    """
-    # Spring, motors and applied forces act for the step. Damping is implicit: its impedance is part
-    # of the factorization, and here it acts on the rate of the free motion.
-    stacks = problem.model.stacks
-    forces = applied_forces(problem.sys, problem.plan, stacks, motors, state.q)
-    return [
-        tuple(
-            dt * (f - c * u) + a * (old - u)
-            for f, c, u, a, old in zip(
-                mine, stack.damping, parting.rates, stack.armature, rates, strict=True
-            )
-        )
-        if mine
-        else ()
-        for mine, stack, parting, rates in zip(forces, stacks, closing, state.rates, strict=True)
-    ]
-
-
-def _impedance(stack: Stack, dt: jax.Array) -> PerDof:
-    """Return impulse per rate along each degree of freedom: the rotor, and implicit damping."""
-    return tuple(a + d * dt for a, d in zip(stack.armature, stack.damping, strict=True))
 
 
 def _gravity(sys: System) -> Vec3:
@@ -385,35 +355,3 @@ def _equality_targets(
     # The joints' own corrections move coupled coordinates too, so their rates are taken off.
     rates = equality_rates(sys, plan, system, (still, by_group(plan, [c.parting for c in closing])))
     return fusion_barrier(EqualityTargets(system, -rates - parting.position * (1.0 / dt)))
-
-
-def _inertias(problem: PositionalProblem, bodies: Links, origins: Vec3) -> Rigid:
-    """Return the spatial inertias of the links about the common points."""
-    model = problem.model.links
-    moments = Sym3.from_principal(bodies.axes, model.moments)
-    return rigid_inertia(model.mass, bodies.pos - origins, moments)
-
-
-def _outer_impulses(
-    problem: PositionalProblem,
-    bodies: Links,
-    origins: Vec3,
-    motors: Actuation | None,
-    dt: jax.Array,
-) -> list[Spatial]:
-    """Return the impulses of external forces, fluid and actuators on links, by group.
-
-    They are about the common points.
-    """
-    plan, model = problem.plan, problem.model.links
-    nothing = jax.tree.map(jnp.zeros_like, bodies.vel)
-    force = Spatial(nothing, nothing)
-    # External forces and fluid at the velocities of the start of the step, and actuators on sites.
-    for push in (
-        problem.external.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel)),
-        actuator_wrench(problem.sys, plan, model, bodies, motors),
-    ):
-        force = force if push is None else force + push
-    # Moments move from the centre of mass to the common point.
-    arm = bodies.pos - origins
-    return by_link(plan, Spatial(force.ang + arm.cross(force.lin), force.lin) * dt)

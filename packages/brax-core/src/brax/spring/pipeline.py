@@ -62,7 +62,7 @@ class Spring(Pipeline[SpringProblem, SpringState]):
         masses, links = problem.model.links, links_of(motion)
         # From the state at the start of the step, as MuJoCo integrates activations.
         activation = next_activation(
-            sys, problem.plan, masses, told, links, motion.q, motion.rates, dt
+            sys, problem.plan, masses, told, links, (motion.q, motion.rates), dt
         )
         return moved._replace(step_velocities=None, activation=activation)
 

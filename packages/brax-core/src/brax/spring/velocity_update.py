@@ -15,9 +15,15 @@ import numpy as np
 from brax import impulses
 from brax.actuators.force_law import Command
 from brax.base import System
-from brax.components import Sym3, Vec3, rows
+from brax.components import Vec3, rows
 from brax.impulses import Impulses
-from brax.maximal.actuation import Actuation, actuation, actuator_wrench, applied_forces
+from brax.maximal.actuation import (
+    Actuation,
+    actuation,
+    joint_impedance,
+    joint_impulses,
+    outer_impulses,
+)
 from brax.maximal.equality import (
     EqualityTargets,
     GroupedMotion,
@@ -31,18 +37,18 @@ from brax.maximal.equality_errors import equality_errors
 from brax.maximal.links import (
     Links,
     PerDof,
-    Stack,
     TreesAtState,
     about,
     by_group,
     by_link,
     by_stack,
+    link_inertias,
     parents,
 )
 from brax.maximal.step_impulses import step_impulses
 from brax.maximal.tendons import GroupedLoads
 from brax.maximal.tree_solve import GroupPivot, factor, solve, without_drives
-from brax.spatial import Rigid, Spatial, rigid_inertia
+from brax.spatial import Rigid, Spatial
 from brax.spring import contacts as contact_rows
 from brax.spring.bodies import SpringState, StepVelocities
 from brax.spring.constraints import (
@@ -75,9 +81,7 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
     arm = bodies.pos - origins
     measured = measure_joints(problem, bodies, links, origins, dt)
     joints = by_group(plan, measured)
-    inertias = by_link(
-        plan, rigid_inertia(model.links.mass, arm, Sym3.from_principal(axes, model.links.moments))
-    )
+    inertias = by_link(plan, link_inertias(model.links, links, origins))
     # One factorization of the tree's inertia serves all solves of the step, as in Featherstone's
     # articulated-body algorithm (2008, chapter 7); armature and implicit damping are in it.
     pivots = factor(
@@ -85,22 +89,21 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
         inertias,
         [() if m is None else m.subspace for m in joints],
         [None if m is None else m.drive for m in joints],
-        by_group(plan, [_joint_impedance(stack, dt) for stack in model.stacks]),
+        by_group(plan, [joint_impedance(stack, dt) for stack in model.stacks]),
     )
     # Actuators and springs are explicit: they see the state at the start of the step.
     q = [() if m is None else m.q for m in measured]
     at = TreesAtState(sys, plan, model.links, model.stacks, links, origins, q)
     motors = _actuation(problem, bodies, links, measured)
-    momenta = without_drives(pivots, _link_impulses(problem, links, arm, inertias, motors, dt))
-    dofs = by_group(plan, _dof_impulses(problem, bodies, measured, motors, dt))
-    loads = GroupedLoads(momenta, dofs)
+    momenta = without_drives(pivots, _link_impulses(problem, at, inertias, motors, dt))
+    free = [() if m is None else m.rates for m in measured]
+    dofs = joint_impulses(at, motors, free, bodies.rates, dt)
+    loads = GroupedLoads(momenta, by_group(plan, dofs))
     rates = [() if m is None else m.rates for m in joints]
     equality = _equality(at, pivots, rates, gravity_change, dt)
     trees = TreeResponse(sys, plan, pivots, equality)
     solved = _solve(problem, at, trees, rates, gravity_change, loads, dt)
-    acted = None
-    if bodies.acted is not None:
-        acted = impulses.more(bodies.acted, _acted(at, trees, solved))
+    acted = bodies.acted and impulses.more(bodies.acted, _acted(at, trees, solved))
 
     def changed(motion: GroupedMotion) -> StepVelocities:
         change = join(motion[0])
@@ -116,7 +119,7 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
 
     return bodies._replace(
         **changed(solved.motion)._asdict(),
-        q=tuple(() if m is None else m.q for m in measured),
+        q=tuple(q),
         step_velocities=None if solved.over_step is None else changed(solved.over_step),
         acted=acted,
     )
@@ -221,8 +224,7 @@ def _acted(at: TreesAtState, trees: TreeResponse, solved: SolvedMotion) -> Impul
 
 def _link_impulses(
     problem: SpringProblem,
-    links: Links,
-    arm: Vec3,
+    at: TreesAtState,
     inertias: Sequence[Rigid],
     motors: Actuation | None,
     dt: jax.Array,
@@ -237,15 +239,10 @@ def _link_impulses(
     momenta = [
         Spatial(i.moment.cross(w), w * i.mass) for i, w in zip(inertias, weights, strict=True)
     ]
-    # External forces, fluid forces and gravity compensation, as one wrench a link.
-    wrench = problem.external.wrench(links.axes, Spatial(links.ang, links.vel))
-    actuated = actuator_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
-    wrench = actuated if wrench is None else wrench if actuated is None else wrench + actuated
-    if wrench is None:
+    outer = outer_impulses(at, problem.external, motors, dt)
+    if outer is None:
         return momenta
-    # Wrenches are about the centres of mass.
-    about_points = Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin) * dt
-    return [a + b for a, b in zip(momenta, by_link(problem.plan, about_points), strict=True)]
+    return [a + b for a, b in zip(momenta, outer, strict=True)]
 
 
 def _falls_freely(plan: Layout) -> np.ndarray:
@@ -290,11 +287,6 @@ def measure_joints(
     return out
 
 
-def _joint_impedance(stack: Stack, dt: jax.Array) -> PerDof:
-    """Return the armature of each degree of freedom, with what implicit damping adds to it."""
-    return tuple(a + d * dt for a, d in zip(stack.armature, stack.damping, strict=True))
-
-
 def _actuation(
     problem: SpringProblem,
     bodies: SpringState,
@@ -311,42 +303,6 @@ def _actuation(
         [() if m is None else m.q for m in measured],
         [() if m is None else m.rates for m in measured],
     )
-
-
-def _dof_impulses(
-    problem: SpringProblem,
-    bodies: SpringState,
-    measured: Sequence[MeasuredJoints | None],
-    motors: Actuation | None,
-    dt: jax.Array,
-) -> list[PerDof]:
-    """Return the impulses along the degrees of freedom by stack.
-
-    They are those of actuators, springs, damping and armature. A rotor keeps the rate of the last
-    step, `old`, whatever the links' free motion has made of the joint's rate since.
-    """
-    # a (old - u) is the impulse that keeps a rotor of inertia a at its rate; dt (f - c u) is the
-    # force with damping at the old rate, of which `_joint_impedance` has the implicit part.
-    forces = applied_forces(
-        problem.sys,
-        problem.plan,
-        problem.model.stacks,
-        motors,
-        [() if m is None else m.q for m in measured],
-    )
-    return [
-        ()
-        if joints is None
-        else tuple(
-            dt * (f - c * u) + a * (old - u)
-            for f, c, u, a, old in zip(
-                mine, stack.damping, joints.rates, stack.armature, kept, strict=True
-            )
-        )
-        for mine, stack, joints, kept in zip(
-            forces, problem.model.stacks, measured, bodies.rates, strict=True
-        )
-    ]
 
 
 def _equality(
