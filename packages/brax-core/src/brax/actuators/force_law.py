@@ -136,7 +136,7 @@ def _on_circle(
 def _rotates(sys: System, actuator: int) -> bool:
     """Return whether an actuator's length may be an angle of rotation in space."""
     joint = sys.actuator_joint[actuator]
-    ball = joint >= 0 and sys.joint_types[joint].qd_width == 3
+    ball = joint >= 0 and sys.joint_types[joint].is_ball
     return sys.actuator_refsite[actuator] >= 0 or ball
 
 

@@ -37,10 +37,13 @@ def rotation_transmission(sys: System, q: jax.Array, links: Frames) -> LinkTrans
         q: coordinates (nq, batch).
         links: frames of the links in the world, and their velocities, in the model's order.
     """
+    driving = on_rotations(sys)
+    balls = [a for a in driving if _joint_type(sys, a).is_ball]
+    poses = [a for a in driving if _joint_type(sys, a).is_free]
     parts = [
         transmission(sys, acting, q, links)
-        for width, transmission in ((3, _on_balls), (6, _on_free_joints))
-        if (acting := [a for a in on_rotations(sys) if _joint_type(sys, a).qd_width == width])
+        for acting, transmission in ((balls, _on_balls), (poses, _on_free_joints))
+        if acting
     ]
     return functools.reduce(LinkTransmission.joined, parts)
 

@@ -15,7 +15,7 @@ from brax.builder.arrays.keyframes import keyframes, normalized
 from brax.builder.arrays.links import box_numbers, link_numbers
 from brax.builder.arrays.tendons import tendon_numbers
 from brax.builder.checked_description import CheckedDescription
-from brax.builder.elements import WORLD, Element, is_free, is_polynomial
+from brax.builder.elements import WORLD, Element, is_polynomial
 
 _SETTINGS = (
     "cone",
@@ -77,7 +77,7 @@ def _bodies(parts: CheckedDescription) -> dict[str, Any]:
     """Return the fields of links, of their boxes in a fluid, and of static bodies."""
     links, mocaps = _link_ids(parts), _mocap_ids(parts)
     jointed = zip(parts.joints, parts.joint_types, strict=True)
-    free = {j.body for j, t in jointed if is_free(t)}
+    free = {j.body for j, t in jointed if t.is_free}
     return dict(
         link=link_numbers(parts.links, free),
         link_names=tuple(b.name for b in parts.links),
@@ -279,7 +279,7 @@ def at_rest(parts: CheckedDescription) -> np.ndarray:
         [
             # The coordinates of a free joint are its pose, as in MuJoCo's `qpos0`.
             np.concatenate([bodies[j.body].pos, bodies[j.body].quat])
-            if is_free(t)
+            if t.is_free
             else np.array([float(x) for x in t.zero(np.zeros(()))]) + reference(j, t)
             for j, t in zip(parts.joints, parts.joint_types, strict=True)
         ]

@@ -114,21 +114,6 @@ def per_dof(joint: Element, key: str, kind: Any) -> np.ndarray:
     return np.broadcast_to(np.asarray(value, float).reshape(-1), (width,))
 
 
-def is_plain(kind: Any) -> bool:
-    """Return whether the rates of a joint type's coordinates are its velocities."""
-    return bool(kind.q_width == kind.qd_width)
-
-
-def is_free(kind: Any) -> bool:
-    """Return whether the coordinates are the pose, so that the body's own frame is unused."""
-    return kind is not None and kind.qd_width == 6
-
-
-def is_ball(kind: Any) -> bool:
-    """Return whether the coordinates are a rotation and the rates its angular velocity."""
-    return bool((kind.q_width, kind.qd_width) == (4, 3))
-
-
 def is_polynomial(element: Element) -> bool:
     """Return whether the spring or damping of a joint or tendon is not linear."""
     return bool(np.any(element.stiffness_poly) or np.any(element.damping_poly))

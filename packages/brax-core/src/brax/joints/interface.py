@@ -58,6 +58,21 @@ class JointType(ABC):
     user_width: ClassVar[int] = 0
     """Number of own parameters that the type reads from the model (`user`)."""
 
+    @property
+    def is_plain(self) -> bool:
+        """True if the rates of the coordinates are the velocities."""
+        return self.q_width == self.qd_width
+
+    @property
+    def is_ball(self) -> bool:
+        """True if the coordinates are a rotation and the rates its angular velocity."""
+        return (self.q_width, self.qd_width) == (4, 3)
+
+    @property
+    def is_free(self) -> bool:
+        """True if the coordinates are the pose, so that the link's own frame is unused."""
+        return self.qd_width == 6
+
     @abstractmethod
     def transform(
         self, params: JointParams, q: tuple[jax.Array, ...]

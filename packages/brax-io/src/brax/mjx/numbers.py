@@ -270,9 +270,13 @@ def _gears(model: Any, sys: System) -> dict[str, Any]:
     wrench = sys.actuator.wrench * sys.actuator.gear[:, None]
     # MuJoCo's gear of a ball joint begins with the torque, that of a free joint with the force.
     torque = jnp.roll(wrench, 3, axis=1)
-    widths = np.array([sys.joint_types[j].qd_width if j >= 0 else 0 for j in sys.actuator_joint])
-    in_space = (np.array(sys.actuator_site) >= 0) | (widths == 6)
-    gear = jnp.where(in_space[:, None], wrench, jnp.where((widths == 3)[:, None], torque, first))
+    types = [sys.joint_types[j] if j >= 0 else None for j in sys.actuator_joint]
+    balls, poses = (
+        np.array([kind is not None and getattr(kind, asked) for kind in types], bool)
+        for asked in ("is_ball", "is_free")
+    )
+    in_space = (np.array(sys.actuator_site) >= 0) | poses
+    gear = jnp.where(in_space[:, None], wrench, jnp.where(balls[:, None], torque, first))
     return {"actuator_gear": gear}
 
 

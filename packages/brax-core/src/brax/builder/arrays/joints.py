@@ -8,7 +8,7 @@ import numpy as np
 
 from brax.base import DoF, Joint
 from brax.builder.arrays.columns import array, bounds, column
-from brax.builder.elements import Element, is_plain, per_dof
+from brax.builder.elements import Element, per_dof
 
 
 def joint_numbers(joints: Sequence[Element]) -> Joint:
@@ -32,7 +32,7 @@ def _range(joint: Element, kind: Any) -> tuple[float, float]:
     if joint.range is None:
         return -np.inf, np.inf
     # A range of a ball joint bounds its total rotation angle, a norm, from above.
-    return (joint.range[0] if is_plain(kind) else -np.inf), joint.range[1]
+    return (joint.range[0] if kind.is_plain else -np.inf), joint.range[1]
 
 
 def dof_numbers(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
@@ -70,4 +70,4 @@ def dof_numbers(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
 
 def reference(joint: Element, kind: Any) -> np.ndarray:
     """Return the joint's reference coordinates; zeros for types whose coordinates are not rates."""
-    return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)
+    return per_dof(joint, "ref", kind) if kind.is_plain else np.zeros(kind.q_width)

@@ -7,7 +7,7 @@ import numpy as np
 
 from brax.base import Keyframe
 from brax.builder.arrays.columns import array
-from brax.builder.elements import Element, is_plain
+from brax.builder.elements import Element
 
 
 def keyframes(
@@ -28,6 +28,6 @@ def normalized(q: np.ndarray, types: Sequence[Any]) -> np.ndarray:
     """Return coordinates (nq,) whose quaternions have unit length."""
     q, ends = q.copy(), np.cumsum([t.q_width for t in types])
     # Coordinates that are not plain end with a quaternion, as those of ball and free joints do.
-    for end in ends[[not is_plain(t) for t in types]]:
+    for end in ends[[not t.is_plain for t in types]]:
         q[end - 4 : end] /= max(float(np.linalg.norm(q[end - 4 : end])), 1e-12)
     return q

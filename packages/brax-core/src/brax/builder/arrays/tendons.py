@@ -9,7 +9,7 @@ import numpy as np
 from brax.actuators import tendons as actual
 from brax.base import System, Tendon
 from brax.builder.arrays.columns import array, bounds, column
-from brax.builder.elements import Element, is_plain
+from brax.builder.elements import Element
 from brax.kinematics import link_frames
 
 
@@ -61,7 +61,7 @@ def with_tendon_lengths(sys: System, rest: np.ndarray, tendons: Sequence[Element
     sprung = np.array(rest, float)
     starts = sys.joint_q_start(), sys.joint_qd_start()
     for kind, q, dof in zip(sys.joint_types, *starts, strict=True):
-        if is_plain(kind):
+        if kind.is_plain:
             width = kind.q_width
             sprung[q : q + width] = sys.dof.springref[dof : dof + width]
     bare = np.array([bool(t.path) and t.lengthspring is None for t in tendons])

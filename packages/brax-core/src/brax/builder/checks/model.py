@@ -11,9 +11,6 @@ from brax.builder.elements import (
     WORLD,
     Element,
     ElementsByKind,
-    is_ball,
-    is_free,
-    is_plain,
     per_dof,
 )
 from brax.errors import closest
@@ -197,11 +194,11 @@ def link(link: Element, types: Kinds) -> Iterator[str]:
         yield (
             f"{link}: principal moments must be > 0, for it has joints, got {link.inertia.tolist()}"
         )
-    if len(types) > 1 and any(is_free(t) for t in types):
+    if len(types) > 1 and any(t.is_free for t in types):
         yield f"{link}: a joint with six degrees of freedom must be its only joint"
     if sum(t.qd_width for t in types) > 6:
         yield f"{link} has {sum(t.qd_width for t in types)} degrees of freedom; at most 6"
-    if any(is_free(t) for t in types) and link.parent != WORLD:
+    if any(t.is_free for t in types) and link.parent != WORLD:
         yield f"{link}: a free joint is only allowed on a child of the world"
 
 
@@ -215,14 +212,14 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
                 f"{'' if signed else ' and >= 0'}, got {joint.values[key]}"
             )
         # `ref` and `springref` are subtracted from coordinates, which quaternions do not allow.
-        unfit = not is_plain(kind) if signed else is_free(kind) and key == "stiffness"
+        unfit = not kind.is_plain if signed else kind.is_free and key == "stiffness"
         if unfit and (value != 0).any():
             yield f"{joint}: {key} is not supported on a joint of type '{kind.name}'; leave it 0"
     if not np.isfinite(joint.margin):
         yield f"{joint}: margin is not finite: {joint.margin}"
-    if joint.range is not None and is_free(kind):
+    if joint.range is not None and kind.is_free:
         yield f"{joint}: a joint of type '{kind.name}' cannot be limited"
-    elif joint.range is not None and not is_plain(kind) and joint.range[0] != 0:
+    elif joint.range is not None and not kind.is_plain and joint.range[0] != 0:
         yield (
             f"{joint}: the range of a '{kind.name}' bounds its whole angle, so it must begin "
             f"at 0, got {joint.range}"
@@ -233,7 +230,7 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
             f"numbers, got {len(joint.user)}"
         )
     # A ball joint whose whole angle is bounded by 0 is at its bound in one pose only, as in MuJoCo.
-    yield from _bounds(joint, "range", strict=is_plain(kind))
+    yield from _bounds(joint, "range", strict=kind.is_plain)
     if joint.actuator_range is not None and kind.qd_width != 1:
         yield f"{joint}: actuator_range needs a joint with one degree of freedom"
     yield from _bounds(joint, "actuator_range", strict=False)
@@ -306,7 +303,7 @@ def _direction(actuator: Element, joint: Any) -> Iterator[str]:
         yield f"{actuator}: a slider-crank needs a site and a refsite"
     elif actuator.crank_length and np.any(actuator.wrench):
         yield f"{actuator}: a slider-crank has no wrench; leave it out"
-    if width > 1 and not (is_ball(joint) or is_free(joint)):
+    if width > 1 and not (joint.is_ball or joint.is_free):
         yield (
             f"{actuator}: joint '{actuator.joint}' has {width} degrees of freedom; an actuator "
             "drives a joint with one, a ball joint or a free joint"
