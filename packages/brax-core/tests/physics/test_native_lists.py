@@ -343,8 +343,8 @@ def test_the_first_extreme_of_a_row_is_found(length):
 def test_rows_are_picked_from_a_view_that_repeats_some():
     """Known places, some of them twice, then places that differ between lanes; against NumPy."""
     rng = np.random.default_rng(0)
-    x, known = rng.normal(size=(12, 37)).astype(np.float32), rng.integers(0, 12, 30)
-    places = rng.integers(0, 30, (5, 37))
+    x, known = rng.normal(size=(40, 37)).astype(np.float32), rng.integers(0, 40, 200)
+    places = rng.integers(0, 200, (5, 37))
 
     def chosen(x, places):
         return picked(x[known], places.astype(jnp.int32)), flagged(x > 0.5, 4)[1]
