@@ -17,7 +17,8 @@ From a jaxpr to machine code:
 4. `target` compiles the module. XLA calls it through the handler of `ffi`.
 
 A kernel with an operation that has no lowering rule is left to XLA (`emitter.Unsupported`), and
-`explain` records why. `jax_internals` is the only module that reads what JAX keeps private. The
-thresholds are explained in docs/performance-model.md. Only `brax.kernels`, the commands and the
-checks of plugins import this folder. Start reading at `call`, then `translate`.
+`explain` records why. `dump` writes the stages of a kernel for who debugs it. `jax_internals` is
+the only module that reads what JAX keeps private. The thresholds are explained in
+docs/performance-model.md. Only `brax.kernels`, the commands and the checks of plugins import this
+folder. Start reading at `call`, then `translate`.
 """

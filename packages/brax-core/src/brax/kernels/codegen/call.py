@@ -23,7 +23,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from brax.kernels.codegen import explain, ffi, jax_internals, target
+from brax.kernels.codegen import dump, explain, ffi, jax_internals, target
 from brax.kernels.codegen.emitter import TooLong, Unsupported, code_of
 from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.lowering.arrays import BATCH_MARK
@@ -273,6 +273,7 @@ class Kernel:
             # Equal kernels share a function, and its file in the cache, by a hash of their text.
             name = "brax_" + hashlib.sha256(f"{opt_level} {text}".encode()).hexdigest()[:32]
             _register(name, text, opt_level)
+            dump.write(self._title, name, self.closed, kernel, opt_level)
         except Unsupported as reason:
             _LOG.info("a kernel of %d numbers is left to XLA: %s", self._elements, reason)
             return None, Outcome(self._title, str(reason), reason.where)

@@ -52,6 +52,30 @@ def compile_module(name: str, text: str, opt_level: int) -> int:
     return int(engine.get_function_address("handler"))
 
 
+def machine_code(text: str, opt_level: int) -> tuple[int, str]:
+    """Compile a module that is not run.
+
+    Args:
+        text: the module as LLVM's text.
+        opt_level: LLVM's optimization level, 0 or 1.
+
+    Returns:
+        The bytes of its machine code, and its text after LLVM's passes that change it in place.
+    """
+    module = llvm.parse_assembly(text, llvm.create_context())
+    code = _target_machine(opt_level)().emit_object(module)
+    sections = llvm.ObjectFileRef.from_data(code).sections()
+    # The iterator reads the sections in place, so each is asked while it is at hand.
+    return sum(s.size() for s in sections if s.is_text()), str(module)
+
+
+def assembly(text: str, opt_level: int) -> str:
+    """Return the assembly of a module, with LLVM's comments on loops and spilled registers."""
+    machine = _target_machine(opt_level)()
+    machine.set_asm_verbosity(True)
+    return str(machine.emit_assembly(llvm.parse_assembly(text, llvm.create_context())))
+
+
 def _cached(name: str) -> Path | None:
     """Return the path of a file in JAX's compilation cache, or None if there is no cache."""
     folder = jax.config.values["jax_compilation_cache_dir"]

@@ -1,0 +1,180 @@
+"""Dump: writes and summarizes the stages of a kernel, for who debugs it.
+
+If the environment variable `BRAX_DUMP_IR` names a folder, each kernel that is compiled gets a
+folder there. `docs/code-generator.md` reads one. The handler, by which XLA calls the kernel, is
+the same for all kernels and is left out.
+"""
+
+import os
+import re
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brax.kernels.codegen import jax_internals, target
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The size of a kernel at each stage of its compilation."""
+
+    kernel: str
+    """The function that the kernel computes."""
+    optimized: bool
+    """True if LLVM optimizes the kernel, false if it compiles it quickly."""
+    equations: dict[str, int]
+    """The number of equations of the jaxpr and of those within it, by primitive."""
+    loops: int
+    """Loops in the assembly, with that over the batch."""
+    stack_bytes: int
+    """The largest frame of a function on the stack, in bytes, as far as the assembly tells."""
+    instructions: dict[str, int]
+    """The number of instructions: `arithmetic`, `memory` for loads and stores, and `other`."""
+    spills: int
+    """Registers that are stored on the stack for want of room."""
+    reloads: int
+    """Loads of such registers, alone or as an operand of another instruction."""
+    code_bytes: int
+    """The size of the machine code, without constants, in bytes."""
+    seconds: float
+    """The time that LLVM took to make machine code of the kernel's text."""
+
+    def __str__(self) -> str:
+        """Return a page of text."""
+        counts = sorted(self.equations.items(), key=lambda x: (-x[1], x[0]))
+        return "\n".join(
+            [
+                f"kernel        {self.kernel}, {'optimized' if self.optimized else 'quick'}",
+                f"equations     {sum(self.equations.values())}",
+                *(f"  {name:24}{n:8}" for name, n in counts),
+                f"loops         {self.loops}",
+                f"instructions  {sum(self.instructions.values())}",
+                *(f"  {kind:24}{n:8}" for kind, n in self.instructions.items()),
+                f"spills        {self.spills}",
+                f"reloads       {self.reloads}",
+                f"stack         {self.stack_bytes} bytes",
+                f"code          {self.code_bytes} bytes",
+                f"compiled in   {self.seconds:.3f} s",
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The text of a kernel at each stage, and the summary."""
+
+    jaxpr: str
+    before: str
+    """LLVM's intermediate representation as the code generator writes it."""
+    after: str
+    """The representation after the passes of LLVM that precede the choice of instructions."""
+    assembly: str
+    summary: Summary
+
+
+def stages(title: str, closed: Any, text: str, opt_level: int) -> Stages:
+    """Compile a kernel once more and keep each stage.
+
+    Args:
+        title: the kernel's name in messages.
+        closed: its closed jaxpr.
+        text: its module as LLVM's text, without the handler.
+        opt_level: LLVM's optimization level, 0 or 1.
+    """
+    begin = time.perf_counter()
+    code_bytes, after = target.machine_code(text, opt_level)
+    seconds = time.perf_counter() - begin
+    assembly = target.assembly(text, opt_level)
+    summary = Summary(
+        title,
+        bool(opt_level),
+        dict(_equations(closed.jaxpr)),
+        len(re.findall(r"=>\s*This (?:Inner )?Loop Header", assembly)),
+        _largest_frame(assembly),
+        _instructions(assembly),
+        len(re.findall(r"-byte (?:Folded )?Spill", assembly)),
+        len(re.findall(r"-byte (?:Folded )?Reload", assembly)),
+        code_bytes,
+        seconds,
+    )
+    return Stages(str(closed), text, after, assembly, summary)
+
+
+def _equations(jaxpr: Any) -> Counter[str]:
+    """Count the equations of a jaxpr, and of the jaxprs within it, by primitive."""
+    count = Counter(eqn.primitive.name for eqn in jaxpr.eqns)
+    for eqn in jaxpr.eqns:
+        for inner in jax_internals.inner(eqn):
+            count += _equations(inner)
+    return count
+
+
+# The stack pointer goes down at the start of a function: on x86 and on ARM.
+_FRAME = re.compile(r"^\tsubq\t\$(\d+), %rsp|^\tsub\tsp, sp, #(\d+)", re.MULTILINE)
+
+
+def _largest_frame(assembly: str) -> int:
+    """Return the largest step of the stack pointer, in bytes."""
+    return max((int(x or y) for x, y in _FRAME.findall(assembly)), default=0)
+
+
+# Names of instructions on x86 (`v` stands before those on vectors) and on ARM.
+_ARITHMETIC = re.compile(
+    r"v?p?(?:f?n?m(?:add|sub|ul|ls|la|ax|in)|f(?:add|sub|mul|div|m|nm|sqrt|cvt|abs|neg|cm|rint)|"
+    r"add|sub|i?mul|div|sqrt|max|min|cvt|rndscale|round|and|or|xor|not|neg|cmp|test|tern|sll|srl|"
+    r"sra|shl|shr|sar|inc|dec|abs|s?cvtf|eor|lsl|lsr|asr|madd|cmeq|cmg)"
+)
+_MEMORY = re.compile(r"(?:ld|st)\w*$")
+_MOVES = re.compile(r"v?p?(?:mov|broadcast)")
+
+
+def _instructions(assembly: str) -> dict[str, int]:
+    """Count instructions; one that computes with an operand in memory is arithmetic."""
+    count = {"arithmetic": 0, "memory": 0, "other": 0}
+    for line in assembly.splitlines():
+        if not line.startswith("\t") or line[1:2] in ".#/":
+            continue
+        name, _, operands = line.split("#")[0].strip().partition("\t")
+        # An address is in round brackets on x86; on ARM its loads and stores have their own names.
+        if _MEMORY.match(name) or (_MOVES.match(name) and "(" in operands):
+            count["memory"] += 1
+        else:
+            count["arithmetic" if _ARITHMETIC.match(name) else "other"] += 1
+    return count
+
+
+def write(title: str, name: str, closed: Any, text: str, opt_level: int) -> None:
+    """Write a kernel's stages to the folder that `BRAX_DUMP_IR` names, if it is set.
+
+    A folder that cannot be written gives a warning.
+
+    Args:
+        title: the kernel's name in messages.
+        name: the name of the native function, which no other kernel has.
+        closed: the closed jaxpr.
+        text: the module as LLVM's text, without the handler.
+        opt_level: LLVM's optimization level, 0 or 1.
+    """
+    dumped = os.environ.get("BRAX_DUMP_IR")
+    if not dumped:
+        return
+    # A title may have spaces and brackets; a few digits of the name tell its variants apart.
+    folder = Path(dumped) / f"{re.sub('[^A-Za-z0-9.]+', '-', title)}-{name[-8:]}"
+    made = stages(title, closed, text, opt_level)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "jaxpr.txt").write_text(f"{made.jaxpr}\n")
+        (folder / "before.ll").write_text(f"{made.before}\n")
+        (folder / "after.ll").write_text(made.after)
+        (folder / "assembly.s").write_text(made.assembly)
+        (folder / "summary.txt").write_text(f"{made.summary}\n")
+    except OSError as error:
+        warnings.warn(
+            f"BRAX_DUMP_IR: the kernel {title} is not written to {folder}, because of {error}; "
+            "name a folder that can be written",
+            RuntimeWarning,
+            stacklevel=2,
+        )

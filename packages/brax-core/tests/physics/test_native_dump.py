@@ -1,0 +1,90 @@
+"""Dumps of kernels: the files of each stage, and the counts of a kernel that is known by hand."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from brax.kernels.batch_last import batch_last
+from brax.kernels.codegen import dump
+
+
+def weighted(x, y):
+    """Two products that are summed, for each environment."""
+    return x[0] * y[0] + x[1] * y[1]
+
+
+def run(scale):
+    """Compile and run a kernel that no other test has; `scale` makes its text differ."""
+
+    def scaled(x, y):
+        return scale * weighted(x, y)
+
+    out = jax.jit(jax.vmap(batch_last(scaled)))(jnp.ones((64, 2)), jnp.ones((64, 2)))
+    assert (out == 2 * scale).all()
+
+
+def test_a_dump_has_every_stage(tmp_path, monkeypatch):
+    monkeypatch.setenv("BRAX_DUMP_IR", str(tmp_path / "new"))
+    run(3.0)
+    (folder,) = (tmp_path / "new").iterdir()
+    assert folder.name.startswith("scaled-")
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    assert set(texts) == {"jaxpr.txt", "before.ll", "after.ll", "assembly.s", "summary.txt"}
+    assert "mul" in texts["jaxpr.txt"]
+    assert "define void @kernel(" in texts["before.ll"]
+    assert "define void @kernel(" in texts["after.ll"]
+    assert "kernel:" in texts["assembly.s"]
+    page = texts["summary.txt"].splitlines()
+    # Two products, their sum, and the scale; the only loop is that over the batch.
+    assert "  mul                            3" in page
+    assert "  add                            1" in page
+    assert "loops         1" in page
+    assert "spills        0" in page
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("BRAX_DUMP_IR", str(tmp_path / "file"))
+    with pytest.warns(RuntimeWarning, match="BRAX_DUMP_IR: the kernel scaled is not written"):
+        run(5.0)
+
+
+def test_nothing_is_compiled_again_without_the_variable(monkeypatch):
+    monkeypatch.delenv("BRAX_DUMP_IR", raising=False)
+    monkeypatch.setattr("brax.kernels.codegen.dump.stages", None)
+    run(7.0)
+
+
+X86 = """kernel:
+\t.cfi_startproc
+\tpushq\t%rbp
+\tsubq\t$88, %rsp
+\tvmovups\t(%r15,%rax,4), %zmm1
+\tvmulps\t(%r15,%r13,4), %zmm0, %zmm3
+\tvfmadd231ps\t(%r12,%rcx,4), %zmm2, %zmm3 # zmm3 = (zmm2 * mem) + zmm3
+\tvmovups\t%zmm3, 16(%rsp)                 # 64-byte Spill
+\tvmovaps\t%zmm3, %zmm2
+\tjmp\t.LBB0_1
+\tretq
+"""
+ARM = """kernel:
+\tsub\tsp, sp, #64
+\tldr\tq0, [x8]
+\tfmla\tv0.4s, v1.4s, v2.4s
+\tstr\tq0, [sp, #16]                      // 16-byte Folded Spill
+\tb\t.LBB0_1
+\tret
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "counts", "frame"),
+    [
+        # Counted by hand; setting up the frame is arithmetic.
+        pytest.param(X86, {"arithmetic": 3, "memory": 2, "other": 4}, 88, id="x86"),
+        pytest.param(ARM, {"arithmetic": 2, "memory": 2, "other": 2}, 64, id="arm"),
+    ],
+)
+def test_instructions_are_counted_by_kind(text, counts, frame):
+    assert dump._instructions(text) == counts
+    assert dump._largest_frame(text) == frame
