@@ -4,6 +4,7 @@
 code, and a comment without an error is one too.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, assert_type
@@ -18,6 +19,7 @@ from brax.training.agents.ppo.networks import PPOParams
 from brax.training.agents.ppo.train import train as ppo
 from brax.training.agents.reppo.train import train as reppo
 from brax.training.agents.sac.train import train as sac
+from brax.training.agents.settings import PPOSettings
 from brax.training.agents.shac.train import train as shac
 from brax.training.agents.td3.train import train as td3
 from brax.training.policies import ActorCriticParams, PolicyParams
@@ -42,6 +44,15 @@ def right(env: Env, act: Callable[..., Any]) -> None:
     apg(env, policy_updates=3, adam_b=(0.7, 0.9), use_float64=False)
     bc(env=env, dagger_steps=3, teacher_inference_fn=act, eval_length=100, scramble_time=0)
     shac(env, 10, critic_updates=2, max_state_gradient=None)
+
+
+def dictionaries(env: Env, presets: dict[str, Any]) -> None:
+    """Pass settings by `**` and by `functools.partial`, as many projects do."""
+    ppo(env, 10, **presets)
+    typed: PPOSettings = {"num_envs": 8, "learning_rate": 1e-3}
+    ppo(env, 10, **typed)
+    functools.partial(ppo, num_timesteps=10, num_envs=8)(environment=env, progress_fn=progress)
+    functools.partial(ppo, num_env=8)  # type: ignore[call-arg]
 
 
 def unknown_names(env: Env) -> None:
