@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from brax.kernels import explain
 from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen import dump
 
@@ -53,6 +54,31 @@ def test_nothing_is_compiled_again_without_the_variable(monkeypatch):
     monkeypatch.delenv("BRAX_DUMP_IR", raising=False)
     monkeypatch.setattr("brax.kernels.codegen.dump.stages", None)
     run(7.0)
+
+
+def test_explain_returns_the_summary_of_each_kernel():
+    x = jax.ShapeDtypeStruct((64, 2), jnp.float32)
+    # The second time the kernel is known, and is explained all the same.
+    for _ in range(2):
+        found = explain(jax.vmap(batch_last(weighted)), x, x)
+        (kernel,) = found.native
+        assert (kernel.kernel, kernel.optimized, kernel.loops) == ("weighted", True, 1)
+        assert (kernel.equations["mul"], kernel.equations["add"]) == (2, 1)
+        assert str(found) == str(kernel)
+    # A batch of one is compiled quickly.
+    x = jax.ShapeDtypeStruct((2,), jnp.float32)
+    assert not explain(batch_last(weighted), x, x).native[0].optimized
+
+
+@pytest.mark.filterwarnings("ignore:XLA compiles the kernel")
+def test_explain_says_why_a_kernel_is_left_to_xla():
+    def ranked(x):
+        return jnp.linalg.eigvalsh(jnp.moveaxis(x[:, None] * x[None], -1, 0)).T
+
+    found = explain(batch_last(ranked), jnp.ones(2))
+    assert not found.native
+    assert str(found).startswith("XLA compiles the kernel ranked, because ")
+    assert str(explain(jnp.sin, 1.0)) == "The program has no kernels."
 
 
 X86 = """kernel:

@@ -237,6 +237,12 @@ class Kernel:
             self._names[key] = self._compiled(*key)
         name, outcome = self._names[key]
         explain.note(outcome)
+        summaries = dump.explained.get()
+        if summaries is not None and name is not None and name not in summaries:
+            # The text is not kept: it may be as long as half a million instructions.
+            text = self._translated(batched, lanes, int(optimized))
+            made = dump.stages(self._title, self.closed, text, int(optimized))
+            summaries[name] = made.summary
         return name
 
     def _itemsize(self) -> int:

@@ -1,8 +1,8 @@
 """Dump: writes and summarizes the stages of a kernel, for who debugs it.
 
 If the environment variable `BRAX_DUMP_IR` names a folder, each kernel that is compiled gets a
-folder there. `docs/code-generator.md` reads one. The handler, by which XLA calls the kernel, is
-the same for all kernels and is left out.
+folder there. `explain` returns the summaries of a function's kernels. The handler, by which XLA
+calls the kernel, only moves operands and results, and is left out.
 """
 
 import os
@@ -10,11 +10,16 @@ import re
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from brax.kernels.codegen import jax_internals, target
+from brax.kernels.codegen.explain import Outcome, collected
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,45 @@ class Summary:
                 f"compiled in   {self.seconds:.3f} s",
             ]
         )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The kernels of a program for a CPU."""
+
+    native: tuple[Summary, ...]
+    """The kernels that are native code."""
+    left: tuple[Outcome, ...]
+    """The kernels that are left to XLA, with the reason."""
+
+    def __str__(self) -> str:
+        """Return a page for each native kernel, then a sentence for each of the others."""
+        pages = [*map(str, self.native), *(f"{outcome}." for outcome in self.left)]
+        return "\n\n".join(pages) or "The program has no kernels."
+
+
+explained: ContextVar[dict[str, Summary] | None] = ContextVar("explained", default=None)
+"""The summaries of the kernels of a program that `explain` lowers, by their native functions."""
+
+
+def explain(f: Callable[..., Any], *args: Any) -> Explanation:
+    """Compile the kernels of a function for a CPU and return their summaries, without running it.
+
+    A kernel is compiled for the batch of the arguments, so vmap the function for that of a rollout.
+
+    Args:
+        f: a function of pytrees of arrays, as for `jax.jit`.
+        *args: its arguments, or their shapes (`jax.ShapeDtypeStruct`).
+    """
+    found: dict[str, Summary] = {}
+    token = explained.set(found)
+    try:
+        with collected() as outcomes:
+            # A function that JAX has not seen, or it may take a program that it lowered before.
+            jax.jit(lambda *args: f(*args)).trace(*args).lower(lowering_platforms=("cpu",))
+    finally:
+        explained.reset(token)
+    return Explanation(tuple(found.values()), tuple(o for o in outcomes if not o.native))
 
 
 @dataclass(frozen=True)
