@@ -140,3 +140,19 @@ def test_a_description_has_a_line_for_each_kernel_that_is_not_native():
 def test_our_own_joints_shapes_colliders_and_actuators_are_native(kind):
     ours = [r for r in plugins.specs(kind).values() if r.ours]
     assert [str(o) for r in ours for o in of_object(r) if not o.native] == []
+
+
+def test_a_variable_leaves_every_kernel_to_xla(monkeypatch):
+    """The results are XLA's, the outcome says why, and nothing warns."""
+
+    def cubed(x):
+        """Return cubes, a kernel that no other test has compiled."""
+        return x * x * x
+
+    monkeypatch.setenv("BRAX_NATIVE", "0")
+    x = jnp.arange(6.0).reshape(2, 3)
+    with collected() as found, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = jax.jit(jax.vmap(batch_last(cubed)))(x)
+    assert out.tolist() == (x**3).tolist()
+    assert found == [Outcome("cubed", "anything while BRAX_NATIVE is 0")]

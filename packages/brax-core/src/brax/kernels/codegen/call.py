@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import logging
 import math
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -225,6 +226,8 @@ class Kernel:
             The name that XLA knows the function by, or None if the kernel cannot be translated.
         """
         try:
+            if os.environ.get("BRAX_NATIVE") == "0":
+                raise Unsupported("anything while BRAX_NATIVE is 0")
             max_lanes = target.vector_bytes() // self._itemsize()
         except Unsupported as reason:
             explain.note(Outcome(self._title, str(reason)))
