@@ -34,6 +34,7 @@ MODULES = (
     "brax/generalized/pipeline",
     "brax/integrators",
     "brax/joints",
+    "brax/kernels",
     "brax/kinematics",
     "brax/math",
     "brax/mjx",
