@@ -18,7 +18,7 @@ from brax.base import System
 from brax.colliders.interface import GeometryType, Shape
 from brax.colliders.narrow_phase import height_table, vertices
 from brax.colliders.shapes.plane import PlaneGeometry
-from brax.components import Vec3, normalize, rows
+from brax.components import Mat3, Vec3, normalize, rows
 
 FACE_CORNERS = 4
 """`GeometryType.corners` of shapes with flat faces."""
@@ -151,14 +151,13 @@ def _gaps_of_boxes(a: BoundedShapes, b: BoundedShapes) -> list[jax.Array]:
     # Entry (i, j) of the rotation between the frames is the cosine of a's axis i and b's axis j.
     turn, middle = a.shape.rot.inv_mul(b.shape.rot), b.centre() - a.centre()
     at_a, at_b = (shape.rot.inv_rotate(middle) for shape in (a.shape, b.shape))
-    columns = [Vec3(*(jnp.abs(c) for c in column)) for column in turn.matrix()]
-    across = columns[0] * b.box.half.x + columns[1] * b.box.half.y + columns[2] * b.box.half.z
-    out = [jnp.abs(x) - h - reach for x, h, reach in zip(at_a, a.box.half, across, strict=True)]
-    out += [
-        jnp.abs(x) - h - column.dot(a.box.half)
-        for x, h, column in zip(at_b, b.box.half, columns, strict=True)
-    ]
-    return out
+    cosines = Mat3(*(Vec3(*(jnp.abs(c) for c in column)) for column in turn.matrix()))
+    sides = (
+        (at_a, a.box.half, cosines.rotate(b.box.half)),
+        (at_b, b.box.half, cosines.inv_rotate(a.box.half)),
+    )
+    # Along each axis of a box: its own half-size, and how far the other box reaches.
+    return [jnp.abs(x) - h - reach for side in sides for x, h, reach in zip(*side, strict=True)]
 
 
 def _gaps_of_faces(flat: BoundedShapes, other: BoundedShapes) -> list[jax.Array]:
