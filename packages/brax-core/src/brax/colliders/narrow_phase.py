@@ -83,8 +83,9 @@ class ContactSurface(NamedTuple):
     """Distance from which a contact is active [m], the sum of the two."""
     gap: jax.Array
     """Distance beyond the margin within which only adhesion acts [m], the sum of the two."""
-    adhesion: jax.Array
-    """Pull of the surfaces [N], the sum of the two or that of the geom of higher priority."""
+    adhesion: jax.Array | None
+    """Pull of the surfaces [N], the sum of the two or that of the geom of higher priority; None if
+    no surface of the model is adhesive."""
 
 
 class Contacts(NamedTuple):
@@ -271,16 +272,13 @@ def _given(sys: System, group: CollisionGroup) -> ContactSurface:
         tuple(mine.solimp[:, i] for i in range(5)),
         mine.margin,
         mine.gap,
-        mine.adhesion,
+        mine.adhesion if _is_adhesive(sys) else None,
     )
 
 
 def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
     """Combine the parameters of the two geoms of each pair of a group."""
     ruling = _ruling(sys, group)
-
-    # Twice the geom of priority has twice its adhesion.
-    counted = jnp.array([[1.0 + (a == b)] for a, b in zip(*ruling, strict=True)])
 
     def both(leaf: jax.Array, geoms: Any = ruling) -> tuple[jax.Array, jax.Array]:
         """Return a parameter of the first and the second geom of each pair."""
@@ -303,6 +301,11 @@ def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
         direct, jnp.minimum(solref1, solref2), weigh * solref1 + (1 - weigh) * solref2
     )
     solimp = weigh * solimp1 + (1 - weigh) * solimp2
+    adhesion = None
+    if _is_adhesive(sys):
+        # Twice the geom of priority has twice its adhesion.
+        counted = jnp.array([[1.0 + (a == b)] for a, b in zip(*ruling, strict=True)])
+        adhesion = total(both(geom.adhesion)) / counted
     return ContactSurface(
         sliding,
         sliding,
@@ -313,8 +316,13 @@ def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
         # Margin and gap do not depend on priority: both geoms count.
         total(both(geom.margin, _geoms(group))),
         total(both(geom.gap, _geoms(group))),
-        total(both(geom.adhesion)) / counted,
+        adhesion,
     )
+
+
+def _is_adhesive(sys: System) -> bool:
+    """Return whether any surface or pair of the model is adhesive."""
+    return any(sys.geom_adhesive) or any(sys.pair_adhesive)
 
 
 def _ruling(sys: System, group: CollisionGroup) -> tuple[tuple[int, ...], ...]:

@@ -155,15 +155,10 @@ def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
             turning[: width - 3],
             slide, surface.solimp, reference_stiffness, reference_damping,
             _friction_damping(sys, group, surface, reference_damping), surface.margin,
-            surface.gap, surface.adhesion if _is_adhesive(sys) else None, inverse_weight,
+            surface.gap, surface.adhesion, inverse_weight,
         )  # fmt: skip
         parts.append(mine)
     return parts
-
-
-def _is_adhesive(sys: System) -> bool:
-    """Return whether any surface or pair of the model is adhesive."""
-    return any(sys.geom_adhesive) or any(sys.pair_adhesive)
 
 
 def _friction_damping(
