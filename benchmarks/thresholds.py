@@ -27,7 +27,8 @@ import numpy as np
 from brax import plugins
 from brax.io import mjcf
 from brax.kernels import batch_last
-from brax.kernels.codegen import call, ffi
+from brax.kernels.codegen import cpu as cpu_backend
+from brax.kernels.codegen import ffi
 from brax.kernels.codegen.emitter import Unsupported
 
 ASSETS = Path(__file__).parents[1] / "packages/brax-envs/src/brax/envs/assets"
@@ -53,7 +54,7 @@ class Case(NamedTuple):
     values: tuple[Any, ...]
     works: Callable[[], Iterator[Work]]
     fixed: dict[str, Any] | None = None
-    """Other attributes of `brax.kernels.codegen.call` that are set meanwhile."""
+    """Other attributes of `brax.kernels.codegen.cpu` that are set meanwhile."""
 
 
 def _step(model: str, pipeline: str, batch: int) -> Work:
@@ -123,21 +124,21 @@ XLA = {"translate": _untranslated}
 LOOPS = {"MAX_UNROLLED_ELEMENTS": -1}
 """Makes loops of the operations on large arrays in every kernel."""
 
-CALL, FFI, TILING = "codegen.call", "codegen.ffi", "tiling"
+CPU, FFI, TILING = "codegen.cpu", "codegen.ffi", "tiling"
 ANT = ("ant", "spring", 2048)
 
 CASES = {
     "MAX_UNROLLED_ELEMENTS": Case(
-        CALL,
+        CPU,
         (NEVER, -1),
         _steps(ANT, ("ant", "generalized", 2048), ("humanoid", "generalized", 2048)),
     ),
     "MIN_LOOPED_ELEMENTS": Case(
-        CALL, ((8,), (32,), (128,)), _steps(("humanoid", "generalized", 2048)), LOOPS
+        CPU, ((8,), (32,), (128,)), _steps(("humanoid", "generalized", 2048)), LOOPS
     ),
-    "MAX_INSTRUCTIONS": Case(CALL, (NEVER,), _lengths, {"MAX_UNROLLED_ELEMENTS": NEVER}),
+    "MAX_INSTRUCTIONS": Case(CPU, (NEVER,), _lengths, {"MAX_UNROLLED_ELEMENTS": NEVER}),
     "MIN_OPTIMIZED_BATCH": Case(
-        CALL, (1, NEVER), _steps(*(("ant", "spring", n) for n in (16, 64, 256)))
+        CPU, (1, NEVER), _steps(*(("ant", "spring", n) for n in (16, 64, 256)))
     ),
     "MIN_THREAD_BATCH": Case(
         FFI, (NEVER, 32, 64), _steps(*(("ant", "spring", n) for n in (128, 256, 1024)))
@@ -163,7 +164,7 @@ def measured(name: str) -> Iterator[str]:
     for work in case.works():
         found = []
         for value in case.values:
-            with _set(module, {name: value}), _set(call, case.fixed or {}):
+            with _set(module, {name: value}), _set(cpu_backend, case.fixed or {}):
                 found.append(_compiled(work))
         best = [(math.inf, math.inf)] * len(found)
         for _ in range(ROUNDS):

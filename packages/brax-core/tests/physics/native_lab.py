@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from brax.kernels.codegen.call import Kernel, trace
+from brax.kernels.codegen import cpu
+from brax.kernels.codegen.call import Form, Kernel, trace
 
 
 def by_xla(fun, args):
@@ -13,14 +14,19 @@ def by_xla(fun, args):
 
 def translated(fun, args):
     """Return the same results from a kernel, and require that the function is translated."""
-    kernel = Kernel(trace(fun, [(x.shape[:-1], x.dtype) for x in args]))
+    kernel, form = kernel_of(fun, args), form_of(args)
+    assert cpu.supports(kernel, form).native
+    return jax.jit(cpu.compile(kernel, form))(*args)
 
-    def call(*operands):
-        results = kernel(operands, True, True)
-        assert results is not None
-        return results
 
-    return jax.jit(call)(*args)
+def kernel_of(fun, args):
+    """Return the kernel of a function of arrays with the batch on the last axis."""
+    return Kernel(trace(fun, [(x.shape[:-1], x.dtype) for x in args]))
+
+
+def form_of(args, devices=1):
+    """Return the form of a kernel's call on a CPU; with several devices it uses one thread."""
+    return Form("cpu", tuple(x.shape[-1] for x in args), devices=devices)
 
 
 def by_environment(fun):

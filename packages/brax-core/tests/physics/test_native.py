@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from native_lab import by_environment, by_xla, native, translated
+from native_lab import by_environment, by_xla, form_of, kernel_of, native, translated
 from physics_lab import PIPELINES, chain
 
 from brax import plugins
 from brax.kernels.batch_last import batch_last
-from brax.kernels.codegen import call, ffi, jax_internals, target
-from brax.kernels.codegen.call import Kernel, trace
+from brax.kernels.codegen import cpu, ffi, jax_internals, target
+from brax.kernels.codegen.call import Form, Kernel, trace
+from brax.kernels.codegen.explain import collected
 from brax.kernels.codegen.translate import translate
 from brax.kernels.skip import where_needed
 
@@ -329,8 +330,8 @@ QUICK = (
 )
 def test_a_program_whose_arrays_are_large(name, monkeypatch):
     """Each array is gone through by a loop, for nine groups of environments in turn."""
-    monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
-    monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (1,))
+    monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
+    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (1,))
     args = operands(70)
     fun = leaves(70, PROGRAMS[name])
     for got, want in zip(translated(fun, args), by_xla(fun, args), strict=True):
@@ -353,11 +354,11 @@ IN_PARTS = ("loops", "work that some need", "elements that are found", "the larg
     "name", [n if n in IN_PARTS else pytest.param(n, marks=pytest.mark.slow) for n in PROGRAMS]
 )
 def test_a_kernel_in_parts_gives_the_bits_of_the_whole(name, monkeypatch):
-    monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
-    monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (1,))
+    monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
+    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (1,))
     args = operands(70)
     texts = []
-    monkeypatch.setattr(call, "translate", lambda *a: texts.append(translate(*a)) or texts[-1])
+    monkeypatch.setattr(cpu, "translate", lambda *a: texts.append(translate(*a)) or texts[-1])
     whole = translated(leaves(70, PROGRAMS[name]), args)
     in_parts(monkeypatch)
     parts = translated(leaves(70, PROGRAMS[name]), args)
@@ -374,8 +375,8 @@ def test_a_loop_over_single_numbers(large, length, monkeypatch):
     The derivative of a loop whose rounds have a factor of their own is such a program.
     """
     if large:
-        monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
-        monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (large,))
+        monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
+        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (large,))
 
     def summed(x):
         _, factors = jax.lax.scan(lambda k, _: (k + 1, k / (k + 3)), 1.0, length=length)
@@ -448,18 +449,17 @@ def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):
         taken.append(args[3])
         return translate(*args)
 
-    monkeypatch.setattr(call, "translate", watched)
+    monkeypatch.setattr(cpu, "translate", watched)
     lane = (
         target.vector_bytes()
     )  # a wider register holds more environments, whose values take more room
-    for room, loops in ((2**16 * lane, 0), (2**9 * lane, call.MIN_LOOPED_ELEMENTS[-1])):
+    for room, loops in ((2**16 * lane, 0), (2**9 * lane, cpu.MIN_LOOPED_ELEMENTS[-1])):
         monkeypatch.setattr(target, "stack_bytes", lambda room=room: room)
         for got, right in zip(translated(long, args), want, strict=True):
             np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-4)
         assert taken[-1] == loops
     monkeypatch.setattr(target, "stack_bytes", lambda: 2**4 * lane)
-    kernel = Kernel(trace(long, [(x.shape[:-1], x.dtype) for x in args]))
-    assert kernel.name((True, True, True), 70) is None  # `c` is not read
+    assert not cpu.supports(kernel_of(long, args), form_of(args)).native
 
 
 def test_threads_give_the_same_bits():
@@ -467,9 +467,9 @@ def test_threads_give_the_same_bits():
     for size in (128, 1000, 4001):
         args = operands(size)
         fun = leaves(size, PROGRAMS["loops"])
-        kernel = Kernel(trace(fun, [(x.shape[:-1], x.dtype) for x in args]))
-        alone = jax.jit(lambda *x, k=kernel: k(x, True, False))(*args)
-        shared = jax.jit(lambda *x, k=kernel: k(x, True, True))
+        kernel = kernel_of(fun, args)
+        alone = jax.jit(cpu.compile(kernel, form_of(args, devices=2)))(*args)
+        shared = jax.jit(cpu.compile(kernel, form_of(args)))
         for _ in range(50):
             for a, b in zip(alone, shared(*args), strict=True):
                 np.testing.assert_array_equal(a, b)
@@ -487,11 +487,13 @@ def test_threads_that_trace_the_same_kernel_compile_it_once(monkeypatch):
     monkeypatch.setattr(target, "compile_module", slowly)
 
     def name(_):
-        return Kernel(trace(lambda a: (jnp.sinh(a) + 0.7131,), sizes)).name((True,), 64)
+        kernel = Kernel(trace(lambda a: (jnp.sinh(a) + 0.7131,), sizes))
+        assert cpu.supports(kernel, Form("cpu", (64,))).native
+        return [name for name, _ in kernel.made.values()]
 
     with ThreadPoolExecutor(8) as threads:
         names = list(threads.map(name, range(8)))
-    assert names == [modules[0][0]] * 8
+    assert names == [[modules[0][0]]] * 8
     assert len(modules) == 1
 
 
@@ -546,7 +548,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_translated_is_left_to_xla(name):
     kernel = Kernel(trace(lambda a: (REFUSED[name](a),), [((4,), jnp.float32)]))
-    assert kernel.name((True,), 64) is None
+    assert not cpu.supports(kernel, Form("cpu", (64,))).native
     f = batch_last(REFUSED[name])
     assert np.isfinite(jax.jit(f)(jnp.arange(4.0))).all()
 
@@ -558,8 +560,8 @@ def test_a_pipelines_step_is_translated_and_xlas(name, large, monkeypatch, f64):
     if large == 8:
         in_parts(monkeypatch)
     if large:
-        monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
-        monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (large,))
+        monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
+        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (large,))
     pipeline = plugins.get("pipeline", name)
     sys = chain(3, free=True)
     rng = np.random.default_rng(0)
@@ -569,14 +571,10 @@ def test_a_pipelines_step_is_translated_and_xlas(name, large, monkeypatch, f64):
     def step(q, qd):
         return pipeline.step(sys, pipeline.init(sys, q, qd), jnp.zeros(sys.act_size()), 2)
 
-    names = []
-    name_of = Kernel.name
-    monkeypatch.setattr(
-        Kernel, "name", lambda *a: names.append(name_of(*a)) or names[-1], raising=True
-    )
-    got = jax.jit(jax.vmap(lambda *x: step(*x)))(q, qd)
-    assert names and all(names)
-    monkeypatch.setattr(Kernel, "name", lambda *_: None)
+    with collected() as outcomes:
+        got = jax.jit(jax.vmap(lambda *x: step(*x)))(q, qd)
+    assert outcomes and all(o.native for o in outcomes)
+    monkeypatch.setenv("BRAX_NATIVE", "0")
     want = jax.jit(jax.vmap(lambda *x: step(*x)))(q, qd)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
@@ -607,12 +605,12 @@ def test_an_error_of_the_code_generator_is_said_once_and_leaves_the_kernel_to_xl
     def broken(*_):
         raise KeyError("axis")
 
-    monkeypatch.setattr("brax.kernels.codegen.call.translate", broken)
+    monkeypatch.setattr("brax.kernels.codegen.cpu.translate", broken)
     jax_internals.warn.cache_clear()
     closed = trace(lambda a: (a + 1,), [((4,), jnp.float32)])
     with pytest.warns(RuntimeWarning, match="several times slower .*KeyError: 'axis'") as said:
-        assert Kernel(closed).name((True,), 64) is None
-        assert Kernel(closed).name((True,), 64) is None
+        assert not cpu.supports(Kernel(closed), Form("cpu", (64,))).native
+        assert not cpu.supports(Kernel(closed), Form("cpu", (64,))).native
     assert len(said) == 1
 
 

@@ -7,7 +7,7 @@ becomes LLVM. For kernels that are left to XLA, `tiling` splits the batch, `mate
 which values are stored, and `fusion_barrier` keeps values from being computed again. `skip` marks
 work that only some environments need. All of the engine may import this folder; it knows no model.
 `explain` returns what became of a function's kernels. Start reading at `batch_last`, then
-`codegen/call.py`; docs/performance-model.md gives an overview.
+`codegen/backend.py`; docs/performance-model.md gives an overview.
 """
 
 from brax.kernels.codegen.dump import explain as explain

@@ -9,8 +9,9 @@ batch axis: of size one, or of the size of all vmapped axes together.
 In reverse mode, the operands are kept and the function is computed again. So the memory of a
 rollout grows with the number of states, not with the intermediate values of a step.
 
-When a program is lowered for a CPU, `_lower_on_cpu` asks `codegen.call.Kernel` for native code. On
-other devices, and for kernels that are left to XLA, the function is traced into the program.
+When a program is lowered, the first of the platform's `BACKENDS` that supports the call compiles
+it, on a CPU to native code. On other devices, and for kernels that are left to XLA, the function is
+traced into the program.
 """
 
 import functools
@@ -24,9 +25,11 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from jax.sharding import PartitionSpec as P
 
-from brax.kernels.codegen.call import DEVICES, Kernel, trace
+from brax.kernels.codegen import cpu, xla
+from brax.kernels.codegen.backend import Backend, compiled
+from brax.kernels.codegen.call import DEVICES, Form, Kernel, trace
 from brax.kernels.codegen.jax_internals import placement
-from brax.kernels.tiling import batch_size, by_tiles, merge, split
+from brax.kernels.tiling import batch_size, merge, split
 
 FlatFunction = Callable[..., tuple[jax.Array, ...]]
 """A function from arrays whose last axis is the batch to a tuple of such arrays."""
@@ -130,7 +133,7 @@ def _kernel(fun: FlatFunction, *operands: tuple[tuple[int, ...], Any]) -> Kernel
     """Return the kernel of a function, for the unbatched shape and the dtype of each operand."""
     # The kernel is the same on every mesh, so it is traced without one.
     with use_abstract_mesh(AbstractMesh((), ())):
-        return Kernel(trace(fun, operands), _title(fun))
+        return Kernel(trace(fun, operands), _title(fun), fun)
 
 
 def _title(fun: Any) -> str:
@@ -192,7 +195,10 @@ def _placed(
     if not mesh.explicit_axes:
         return list(run(*operands))
     out = tuple(a.sharding.spec for a in _abstract(*avals, fun=fun, devices=DEVICES))
-    return list(jax.sharding.auto_axes(run, axes=mesh.explicit_axes, out_sharding=out)(*operands))
+    placed = jax.sharding.auto_axes(
+        lambda *x: tuple(run(*x)), axes=mesh.explicit_axes, out_sharding=out
+    )
+    return list(placed(*operands))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -210,34 +216,41 @@ def _run(*operands: jax.Array, fun: FlatFunction, devices: Any) -> list[jax.Arra
 
 
 _primitive.def_impl(_run)
-# On other devices the program contains the function's own operations.
-mlir.register_lowering(
-    _primitive,
-    mlir.lower_fun(
-        lambda *x, fun, devices: _placed(fun, x, lambda *x: fun(*x)), multiple_results=True
-    ),
-)
 
 
-def _lower_on_cpu(ctx: Any, *operands: Any, fun: FlatFunction, devices: Any) -> Any:
-    """Lower the primitive to a call of native code, or to the function's operations in tiles."""
-    count, per_device = placement(ctx)
+def _lower(
+    platform: str, backends: Sequence[Backend], ctx: Any, *operands: Any, fun: Any, devices: Any
+) -> Any:
+    """Lower the primitive by the first backend that supports the call.
+
+    Args:
+        platform: the kind of device; empty for those without a list of backends.
+        backends: its backends.
+        ctx: JAX's context.
+        *operands: the operands.
+        fun: the function of flat operands.
+        devices: see `_boundary`.
+    """
+    # Only native code is called differently on several devices.
+    place = placement(ctx) if platform else ()
     kernel = _kernel_of(fun, ctx.avals_in)
 
-    def tiled(*operands: jax.Array) -> list[jax.Array]:
+    def called(*operands: jax.Array) -> list[jax.Array]:
         sharded = any(jax.typeof(x).sharding.spec[-1] is not None for x in operands)
+        sizes = tuple(x.shape[-1] for x in operands)
+        form = Form(platform, sizes, sharded, *place)
+        return _placed(fun, operands, compiled(kernel, form, backends))
 
-        def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
-            # None if the code generator does not translate the kernel.
-            out = kernel(operands, per_device, count == 1)
-            return tuple(by_tiles(fun, operands, count, sharded) if out is None else out)
-
-        return _placed(fun, operands, run)
-
-    return mlir.lower_fun(tiled, multiple_results=True)(ctx, *operands)
+    return mlir.lower_fun(called, multiple_results=True)(ctx, *operands)
 
 
-mlir.register_lowering(_primitive, _lower_on_cpu, platform="cpu")
+BACKENDS: dict[str, Sequence[Backend]] = {"": (xla,), "cpu": (cpu, xla)}
+"""The backends of each platform, in the order in which they are asked."""
+
+for _platform, _backends in BACKENDS.items():
+    mlir.register_lowering(
+        _primitive, functools.partial(_lower, _platform, _backends), platform=_platform or None
+    )
 
 
 def _batch(

@@ -1,0 +1,39 @@
+"""Backends of kernels: the first that supports a call compiles it."""
+
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+from native_lab import form_of, kernel_of
+
+from brax.kernels.batch_last import BACKENDS
+from brax.kernels.codegen import cpu, xla
+from brax.kernels.codegen.backend import compiled
+from brax.kernels.codegen.explain import Outcome
+
+
+def backend(reason, result):
+    """Return a backend that supports a call if there is no reason against it."""
+    return SimpleNamespace(
+        supports=lambda kernel, form: Outcome(kernel.title, reason),
+        compile=lambda kernel, form: lambda *operands: result,
+    )
+
+
+def test_the_first_backend_that_supports_a_call_compiles_it():
+    args = [jnp.ones((2, 3))]
+    kernel, form = kernel_of(lambda x: (x,), args), form_of(args)
+    backends = [backend("a size of three", 1), backend("", 2), backend("", 3)]
+    assert compiled(kernel, form, backends)(*args) == 2
+
+
+def test_xla_is_the_last_backend_of_each_platform():
+    assert {platform: backends[-1] for platform, backends in BACKENDS.items()} == dict.fromkeys(
+        BACKENDS, xla
+    )
+    assert BACKENDS["cpu"][0] is cpu
+
+
+def test_a_call_with_nothing_to_compute_is_left_to_xla():
+    for args in ([jnp.ones((2, 0))], []):
+        outcome = cpu.supports(kernel_of(lambda *x: (jnp.ones((1, 1)),), args), form_of(args))
+        assert outcome.reason == "nothing to compute"
