@@ -1,6 +1,7 @@
-"""Writes docs/learning.md and its picture from stored learning curves."""
+"""Writes docs/learning.md, its picture and `returns.toml` from stored learning curves."""
 
 import json
+import shlex
 import textwrap
 
 import numpy as np
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 
 from brax.training.analysis import plots
 from brax.training.analysis.curves import curve
+from brax.training.runner.presets import STORED_RETURNS
 
 PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
@@ -18,6 +20,7 @@ The table has the return that each recipe of Brax reaches, over seeds that were 
 its settings. To train one of them yourself, run the command in its row. The command
 `python benchmarks/learning.py train ENV` trains all seeds and stores their curves in
 `benchmarks/results/learning/`, and `python benchmarks/learning.py page` writes this page from them.
+`brax train` ends with the range of these returns, to which you can compare your own.
 
 - `return` is the mean over seeds of the last evaluation; the next column has each seed's.
 - `seen` is what an onlooker would see: the mean speed, or the targets reached in an episode.
@@ -28,6 +31,9 @@ its settings. To train one of them yourself, run the command in its row. The com
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions, where they are within the picture.
 """
+RETURNS_HEAD = """# Returns of the last evaluations of presets, one for each seed, by preset,
+# environment and agent.
+# `python benchmarks/learning.py page` writes this file from the stored curves."""
 TITLES = (
     *("environment", "recipe", "agent", "steps", "episode", "random", "return"),
     *("of each seed", "seeds", "seen", "time [s]", "CPU [s]"),
@@ -46,6 +52,23 @@ def text(reports):
     lines += [_line(_row(report)) for report in reports.values()]
     lines += ["", "Machines and versions:", "", *_made_of(reports)]
     return "\n".join(lines) + "\n"
+
+
+def preset(report):
+    """Return the name of the preset in the command of a report."""
+    asked = shlex.split(report["command"])
+    return asked[asked.index("--preset") + 1]
+
+
+def returns(reports):
+    """Return the text of `returns.toml`."""
+    tables = {}
+    for report in reports.values():
+        last = [values[-1] for values in report["returns"]]
+        line = f"{report['trainer']} = {json.dumps(last)}"
+        tables.setdefault(f"[{preset(report)}.{report['environment']}]", []).append(line)
+    blocks = ["\n".join((title, *lines)) for title, lines in tables.items()]
+    return "\n\n".join((RETURNS_HEAD, *blocks)) + "\n"
 
 
 def _row(report):
@@ -111,7 +134,8 @@ def draw(reports, path):
 
 
 def write(folder):
-    """Write the page and the picture."""
+    """Write the page, the picture and the returns that `brax train` prints."""
     reports = load(folder)
     PAGE.write_text(text(reports))
+    STORED_RETURNS.write_text(returns(reports))
     draw(reports, PICTURE)

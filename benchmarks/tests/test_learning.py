@@ -8,20 +8,21 @@ import learning_page
 import pytest
 
 from brax import plugins
-from brax.training.runner.presets import best_trainer
+from brax.training.runner.presets import STORED_RETURNS, best_trainer
 
 REPORTS = learning_page.load(learning.RESULTS)
 
 
-def test_the_page_is_what_the_curves_make_of_it():
+def test_the_page_and_the_packaged_returns_are_what_the_curves_make_of_them():
     assert learning_page.PAGE.read_text() == learning_page.text(REPORTS)
+    assert STORED_RETURNS.read_text() == learning_page.returns(REPORTS)
 
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_curve_is_of_the_recipe_as_it_is(name):
     report = REPORTS[name]
     asked = shlex.split(report["command"])
-    preset = asked[asked.index("--preset") + 1]
+    preset = learning_page.preset(report)
     best = best_trainer(report["environment"], preset)
     trainer = asked[asked.index("--trainer") + 1] if "--trainer" in asked else best
     presets = plugins.get("trainer", trainer).presets

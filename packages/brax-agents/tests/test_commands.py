@@ -298,6 +298,22 @@ def test_where_no_trainer_is_named_the_best_one_is_taken(monkeypatch, tmp_path):
     assert json.loads((RUN / "run.json").read_text())["trainer"] == "told"
 
 
+def test_a_run_ends_with_the_returns_of_the_stored_runs_of_its_preset(
+    monkeypatch, capsys, tmp_path
+):
+    stored = tmp_path / "returns.toml"
+    stored.write_text("[default.toy_point]\ntold = [7100.2, 6510.1, 7559.6]\n")
+    monkeypatch.setattr(presets, "STORED_RETURNS", stored)
+    args = ["train", "toy_point", "--trainer", "told", "--name"]
+    assert cli.main([*args, "a"]) == 0
+    line = "stored runs of this preset: return 6,510.1 to 7,559.6 over 3 seeds"
+    assert capsys.readouterr().out.splitlines()[-1] == line
+    # Other settings of the environment may earn other rewards.
+    assert cli.main([*args, "b", "--set", "env.width=2.0"]) == 0
+    assert "stored runs" not in capsys.readouterr().out
+    assert presets.stored_returns("ppo", "toy_point", "default") == []
+
+
 widened = Randomization({"body_mass": Range(0.5, 2.0)})
 """A randomization that the command is told by name; `Told` never calls it."""
 

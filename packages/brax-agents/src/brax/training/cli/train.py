@@ -19,6 +19,7 @@ from brax.training.cli.options import (
 )
 from brax.training.cli.run_settings import prepare_run
 from brax.training.distributed import hosts
+from brax.training.runner import presets
 
 
 @click.command()
@@ -59,6 +60,11 @@ def train(
     # Only the first process made a folder; without a name others would name the folder of all runs.
     with run_directory.removed_unless_started([folder] if hosts.first() else []):
         train_run(run, folder, environment)
+    stored = presets.stored_returns(run.trainer, env, preset)
+    # Other settings of the environment may earn other rewards.
+    if stored and not run.environment_kwargs and hosts.first():
+        ends = f"{min(stored):,.1f} to {max(stored):,.1f}"
+        click.echo(f"stored runs of this preset: return {ends} over {len(stored)} seeds")
     with hosts.together():
         if render and hosts.first():
             render_run(ctx, folder)

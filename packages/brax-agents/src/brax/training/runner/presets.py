@@ -20,13 +20,17 @@ USUAL_TRAINER = "ppo"
 BEST_TRAINERS = Path(__file__).parents[1] / "agents" / "best.toml"
 """The file of the best trainers."""
 
+STORED_RETURNS = Path(__file__).parents[1] / "agents" / "returns.toml"
+"""The file of the returns that presets reached."""
+
 
 @functools.cache
 def read(path: Path) -> Mapping[str, Any]:
     """Read TOML.
 
     Presets have a table for each environment, with a table for each preset in it. The file of the
-    best trainers has a table for each preset, with a name for each environment.
+    best trainers has a table for each preset, with a name for each environment; that of the stored
+    returns has a table for each environment in it, with a list for each trainer.
     """
     return tomllib.loads(path.read_text("utf-8"))
 
@@ -34,6 +38,12 @@ def read(path: Path) -> Mapping[str, Any]:
 def best_trainer(environment_name: str, preset: str) -> str:
     """Return the name of the trainer that is known to be best for an environment and a preset."""
     return read(BEST_TRAINERS).get(preset, {}).get(environment_name, USUAL_TRAINER)
+
+
+def stored_returns(trainer: str, environment_name: str, preset: str) -> list[float]:
+    """Return the last evaluations' returns of the stored runs of a preset, one for each seed."""
+    table = read(STORED_RETURNS).get(preset, {}).get(environment_name, {})
+    return list(table.get(trainer, ()))
 
 
 def choose(trainer: Any, environment: Any, environment_name: str, preset: str) -> dict[str, Any]:
