@@ -8,6 +8,7 @@ import pytest
 from brax import envs
 from brax.envs.observation import observe, slices
 from brax.envs.task import ASSETS
+from brax.errors import ConfigError
 
 
 def runner(model, data):
@@ -180,3 +181,35 @@ def test_parts(name):
         scale = max(1, np.abs(value).max())
         np.testing.assert_allclose(obs[entries] / scale, np.asarray(value) / scale, atol=2e-5)
         assert part.size == len(value), part.name
+
+
+WITHOUT_VELOCITIES = {
+    "acrobot": 4,
+    "hopper": 5,
+    "inverted_double_pendulum": 5,
+    "inverted_pendulum": 2,
+    "reacher": 9,
+    "swimmer": 3,
+}
+"""Lengths of observations with `hide_velocities`: one velocity less for each of the joints, and for
+`reacher` the two of its tip.
+"""
+
+
+@pytest.mark.parametrize("name", WITHOUT_VELOCITIES)
+def test_hidden_velocities(name):
+    env = envs.get_environment(name, hide_velocities=True)
+    assert env.observation_size == WITHOUT_VELOCITIES[name]
+    q, qd, ctrl = env.sys.init_q, np.zeros(env.sys.qd_size()), np.zeros(env.action_size)
+
+    @jax.jit
+    def seen(qd):
+        return observe(env.observation_layout, env.sys, env.pipeline_init(q, qd), ctrl)
+
+    # Two states that differ only in their velocities look the same.
+    np.testing.assert_array_equal(seen(qd), seen(qd + 1.0))
+
+
+def test_hidden_velocities_are_a_choice():
+    with pytest.raises(ConfigError, match="hide_velocities='yes' must be True or False"):
+        envs.get_environment("inverted_pendulum", hide_velocities="yes")

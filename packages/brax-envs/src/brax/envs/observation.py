@@ -61,6 +61,11 @@ def observe(layout: Layout, sys: System, state: State, ctrl: jax.Array) -> jax.A
     return jnp.concatenate([part.read(sys, state, ctrl) for part in layout])
 
 
+def without_velocities(layout: Layout) -> Layout:
+    """Return the parts that are not velocities, which their units tell: m/s and rad/s."""
+    return tuple(part for part in layout if part.unit not in ("m/s", "rad/s"))
+
+
 def size(layout: Layout) -> int:
     """Return the length of the observation."""
     return sum(part.size for part in layout)

@@ -25,7 +25,7 @@ def make_parameters(kind: type[P], given: dict[str, Any], environment: str) -> P
     fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name, value in given.items():
         if name not in fields:
-            allowed = ["backend", "n_frames", "debug", *fields]
+            allowed = ["backend", "n_frames", "debug", "hide_velocities", *fields]
             raise ConfigError(
                 f"environment '{environment}' has no parameter '{name}'. "
                 f"Parameters: {', '.join(allowed)}.{closest(name, allowed)}"

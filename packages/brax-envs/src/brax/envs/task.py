@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from brax.base import State as PipelineState
 from brax.env import PipelineEnv, State, check_array, check_key, check_state, random_numbers
-from brax.envs.observation import Layout, observe
+from brax.envs.observation import Layout, observe, without_velocities
 from brax.envs.parameters import make_parameters
 from brax.errors import ConfigError
 from brax.io import mjcf
@@ -56,6 +56,7 @@ class Task(PipelineEnv):
         backend: str | None = None,
         n_frames: int | None = None,
         debug: bool = False,
+        hide_velocities: bool = False,
         **parameters: Any,
     ) -> None:
         """Load the model and select the pipeline.
@@ -64,11 +65,18 @@ class Task(PipelineEnv):
             backend: name of the pipeline; by default `default`.
             n_frames: physics steps in one step; by default the number in `physics`.
             debug: whether the states of the pipeline contain their `contact`.
+            hide_velocities: whether the observation lacks its velocities, so that an agent needs
+                memory to know them.
             **parameters: fields of the dataclass `kind`.
 
         Raises:
             ConfigError: if a parameter is unknown or not supported.
         """
+        if not isinstance(hide_velocities, bool):
+            raise ConfigError(
+                f"environment '{self.name}': hide_velocities={hide_velocities!r} must be True or "
+                "False."
+            )
         self.parameters: Any = make_parameters(self.kind, parameters, self.name)
         if getattr(self.parameters, "use_contact_forces", False):
             raise ConfigError(
@@ -82,7 +90,8 @@ class Task(PipelineEnv):
         timestep = jnp.full_like(sys.opt.timestep, physics.timestep)
         super().__init__(sys.replace(opt_timestep=timestep), backend, n_frames, debug)
         shown = not getattr(self.parameters, "exclude_current_positions_from_observation", True)
-        self.observation_layout = self.hidden + self.layout if shown else self.layout
+        layout = self.hidden + self.layout if shown else self.layout
+        self.observation_layout = without_velocities(layout) if hide_velocities else layout
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draw the coordinates (nq,) and velocities (nv,) of an initial state.
