@@ -14,7 +14,7 @@ import jax
 
 from brax.env import Env, State, wrap
 from brax.env.base import check_environment_given
-from brax.env.wrappers.wrap import inner
+from brax.env.wrappers.stack import inner
 from brax.errors import ConfigError, TrainingError
 from brax.training import policies, types
 from brax.training.checkpoints import resumption

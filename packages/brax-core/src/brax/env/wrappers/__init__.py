@@ -10,8 +10,8 @@ from brax.env.wrappers.domain_randomization import (
 )
 from brax.env.wrappers.episode import EpisodeWrapper
 from brax.env.wrappers.evaluation import EvalMetrics, EvalWrapper
+from brax.env.wrappers.stack import wrap
 from brax.env.wrappers.vmap import VmapWrapper
-from brax.env.wrappers.wrap import wrap
 
 __all__ = [
     "AutoResetWrapper",
