@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "benchmarks", "integration_tests", "packages")
+FOLDERS = ("docs", "website", "benchmarks", "integration_tests", "packages")
 FILES = sorted(
     file
     for folder in FOLDERS

@@ -75,10 +75,10 @@ def _parameters(env: Any) -> Section:
         return Section(headers, [])
     names = [field.name for field in dataclasses.fields(parameters)]
     kind = type(parameters)
-    return Section(headers, [(n, str(getattr(parameters, n)), _meaning(kind, n)) for n in names])
+    return Section(headers, [(n, str(getattr(parameters, n)), meaning(kind, n)) for n in names])
 
 
-def _meaning(kind: type, field: str) -> str:
+def meaning(kind: type, field: str) -> str:
     """Return the docstring of a dataclass's field, from the class that last defined one."""
     for owner in kind.__mro__[:-1]:
         # Python does not keep the docstrings of fields, so they are read from the source.
