@@ -295,11 +295,21 @@ def test_reward_of_grasp():
     assert not env.is_hit(higher) and env.is_hit(placed(higher, higher.x.pos[grasp.BALL]))
 
 
-@pytest.mark.parametrize("x, over", [(0.59, 0), (-0.61, 1), (np.nan, 1)])
-def test_when_the_ball_is_out_of_reach(x, over):
+@pytest.mark.parametrize(
+    "y, z, over",
+    [
+        (0.59, 0.05, 0),
+        (-0.61, 0.05, 1),
+        (np.nan, 0.05, 1),
+        (0, 0.59, 0),
+        (0, 0.61, 1),
+        (0, -0.01, 1),
+    ],
+)
+def test_when_the_ball_is_out_of_reach(y, z, over):
     env = envs.get_environment("grasp")
     state = lying(env)
-    ball = state.x.replace(pos=state.x.pos.at[grasp.BALL].set(jnp.array([0.1, x, 0.05])))
+    ball = state.x.replace(pos=state.x.pos.at[grasp.BALL].set(jnp.array([0.1, y, z])))
     assert env.sys.link_names[grasp.BALL] == "ball" and env.sys.link_names[grasp.PALM] == "palm"
     assert env.is_over(state.replace(x=ball)) == over
 
