@@ -44,8 +44,12 @@ def box(polygons: str = "triangles", scene: str = "", numbers: str = "") -> str:
 <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
 <asset><unit meter="0.01"/><up_axis>Y_UP</up_axis></asset>
 <library_geometries><geometry id="box"><mesh><source id="p"><float_array count="24">{numbers}
-</float_array><technique_common><accessor source="#f" count="8" stride="3"/></technique_common>
-</source><vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+</float_array><technique_common><accessor source="#f" count="8" stride="3">
+<param name="X"/><param name="Y"/><param name="Z"/></accessor></technique_common>
+</source><source id="n"><float_array count="3">0 0 1</float_array><technique_common>
+<accessor source="#g" count="1" stride="3"><param name="X"/><param name="Y"/><param name="Z"/>
+</accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
 {POLYGONS[polygons].format(inputs)}</mesh></geometry></library_geometries>{scene}</COLLADA>"""
 
 
@@ -98,19 +102,33 @@ def test_the_robots_scale_applies_too(tmp_path):
 
 
 NODE = '<instance_node url="#s"/>'
+
+
+def copies(doublings: int) -> str:
+    """Return a scene of nodes that have two copies each of the one before."""
+    nodes = "".join(
+        f'<node id="n{i}">' + 2 * f'<instance_node url="#n{i - 1}"/>' + "</node>"
+        for i in range(1, doublings)
+    )
+    nodes = f'<library_nodes><node id="n0"/>{nodes}</library_nodes>'
+    return nodes + SCENE.format(f'<instance_node url="#n{doublings - 1}"/>')
+
+
 WRONG = {
     "a doctype": (box().replace("<COLLADA", "<!DOCTYPE x><COLLADA"), "it has a DOCTYPE"),
     "no XML": ("solid", "it is not XML"),
     "another format": ("<mujoco/>", "its root is <mujoco>, not <COLLADA>"),
     "nothing": ('<COLLADA version="1"/>', "it has no triangles"),
-    "words": (box(numbers="x"), "<float_array> has something other than numbers"),
-    "too few": (box(numbers="1 2 3"), "<triangles> names a vertex that is not there"),
-    "infinite": (box(numbers="1e999 " * 24), "<float_array> has numbers that are not finite"),
-    "a loop": (box(scene=SCENE.format(NODE)), "its scene has more than 16384 nodes"),
-    "a wrong matrix": (box(scene=SCENE.format("<matrix>1 0</matrix>")), "2 numbers, not 16"),
-    "no source": (box().replace('id="p"', 'id="q"'), "no element with the id 'p'"),
-    "a wrong count": (box("polylist").replace("<vcount>4", "<vcount>5"), "<vcount> counts 25 corn"),
-    "half a corner": (box().replace("</p>", " 1</p>"), "has not 2 numbers for each corner"),
+    "words": (box(numbers="x"), "it is damaged: "),
+    "no number": (box(numbers="nan " * 24), "<float_array> has numbers that are not finite"),
+    "too few": (box(numbers="1 2 3"), "it is damaged: "),
+    "infinite": (box(numbers="1e999 " * 24), "it has coordinates that are not finite"),
+    "a loop": (box(scene=SCENE.format(NODE)), "it is damaged: "),
+    "many copies": (box(scene=copies(20)), "its scene has more than 16384 nodes"),
+    "a wrong matrix": (box(scene=SCENE.format("<matrix>1 0</matrix>")), "it is damaged: "),
+    "no source": (box().replace('id="p"', 'id="q"'), "it is damaged: "),
+    "a wrong count": (box("polylist").replace("<vcount>4", "<vcount>5"), "it is damaged: "),
+    "half a corner": (box().replace("</p>", " 1</p>"), "it is damaged: "),
 }
 
 
