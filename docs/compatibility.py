@@ -54,9 +54,9 @@ second from its initial state, with controls of zero. The second column says wha
 The last column compares single steps from {states} states of a second that MuJoCo simulates
 under random controls. The error of a step is that of the change of all velocities, relative to
 the largest change. Both sides use double precision and enough iterations of their solvers.
-MuJoCo runs without its `noslip_iterations`, which `generalized` does not have, and with its
-present search for contacts, also where a file asks for the former one. The cell is empty where
-steps were not compared.
+MuJoCo runs without its `noslip_iterations` and without sleeping bodies, which `generalized` does
+not have, and with its present search for contacts, also where a file asks for the former one. The
+cell is empty where steps were not compared.
 
 Where steps differ, contacts differ. Such files are compared once more, with a step of MuJoCo
 that is given the depths, positions and normals of `generalized` ("with its contacts"). These are

@@ -57,10 +57,11 @@ class Found(NamedTuple):
 
 
 def exact(model: mujoco.MjModel) -> mujoco.MjModel:
-    """Return the model, after giving MuJoCo's solvers enough steps."""
+    """Return the model, after giving MuJoCo's solvers enough steps and keeping all bodies awake."""
     model.opt.tolerance, model.opt.ls_tolerance, model.opt.ccd_tolerance = 1e-14, 1e-6, 1e-14
     model.opt.iterations, model.opt.ls_iterations, model.opt.ccd_iterations = 200, 100, 1000
     model.opt.noslip_iterations = 0
+    model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     return model
 
 
