@@ -295,6 +295,33 @@ def test_reward_of_grasp():
     assert not env.is_hit(higher) and env.is_hit(placed(higher, higher.x.pos[grasp.BALL]))
 
 
+@pytest.mark.slow
+def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target():
+    """A script lowers the open hand over the ball, closes it, and moves the palm."""
+    env = envs.get_environment("grasp")
+    low, high = env.sys.actuator.ctrl_range.T
+
+    def act(state, step):
+        physics = state.pipeline_state
+        ball, palm = physics.x.pos[grasp.BALL], physics.x.pos[grasp.PALM]
+        # A palm whose controls are zero is 0.3 m above the floor.
+        above = ball.at[2].set(jnp.where(step < 40, 0.0, -0.15))
+        carrying = palm + grasp.to_target(physics) - jnp.array([0, 0, 0.3])
+        opened, closed = jnp.array([0, -0.4, 0.1, 0.2]), jnp.array([0, 0.5, 0.6, 0.4])
+        fingers = jnp.tile(jnp.where(step < 80, opened, closed), 4)
+        ctrl = jnp.concatenate([jnp.where(step < 130, above, carrying), fingers])
+        return jnp.clip(2 * (ctrl - low) / (high - low) - 1, -1, 1)
+
+    def advance(state, step):
+        new = jax.vmap(env.step)(state, jax.vmap(act, (0, None))(state, step))
+        return new, (new.metrics["reward_hit"] / env.parameters.hit_reward, new.done)
+
+    starts = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 8))
+    _, (hits, done) = jax.jit(lambda s: jax.lax.scan(advance, s, jnp.arange(300)))(starts)
+    assert not done.any()
+    assert hits.sum(axis=0).min() >= 3
+
+
 @pytest.mark.parametrize(
     "y, z, over",
     [
