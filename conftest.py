@@ -1,6 +1,7 @@
 """Settings of every test run: the compilation cache, and which devices the run is on."""
 
 import gc
+import importlib.util
 import os
 import resource
 import signal
@@ -34,6 +35,12 @@ def pytest_report_header() -> str:
 
     kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
     return f"JAX {jax.__version__} on {jax.device_count()} device(s): {', '.join(kinds)}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips tests that compile for a GPU where JAX's CUDA plugin is missing."""
+    if item.get_closest_marker("gpu_aot") and not importlib.util.find_spec("jax_cuda12_plugin"):
+        pytest.skip("needs jax[cuda12]: hatch run gpu-aot:test")
 
 
 def pytest_collection_finish() -> None:

@@ -28,4 +28,5 @@ def to_world(sys: System, x_i: Transform, xd_i: Motion) -> tuple[Transform, Moti
 def inv_inertia(sys: System, x: Transform) -> jax.Array:
     """Return the inverse of each link's rotational inertia, world axes, shape (n_links, 3, 3)."""
     axes = math.quat_to_3x3(x.do(sys.link.inertia.transform).rot)
-    return (axes / sys.link.inertia.moments[:, None, :]) @ jnp.swapaxes(axes, -1, -2)
+    scaled = axes / sys.link.inertia.moments[:, None, :]
+    return jnp.matmul(scaled, jnp.swapaxes(axes, -1, -2), precision="highest")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.interpreters import partial_eval
 from physics_lab import PIPELINES
 
 from brax import plugins
@@ -136,3 +137,33 @@ def test_a_derivative_of_what_is_computed_once_is_left_to_xla():
     angle, weight = jnp.array([0.0, 1.0]), jnp.array([1.0, 2.0])
     (found,) = jax.jit(materialized(transposed))(weight, weight)
     np.testing.assert_allclose(found, weight * (np.cos(angle) + 3), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("platform", "barriers"), [("cpu", 1), ("cuda", 0), ("tpu", 0)])
+def test_only_programs_for_a_cpu_have_barriers(platform, barriers):
+    x = jnp.ones(3)
+    traced = jax.jit(lambda x: jnp.sin(fusion_barrier(x * 2))).trace(x)
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    assert text.count('inlineable = "false"') == barriers
+
+
+def test_a_barrier_is_the_identity_under_every_transformation():
+    def function(x, n):
+        a, b, _ = fusion_barrier((x**2, 3 * x, n))
+        return jnp.sum(a) + jnp.sum(b)
+
+    x, n = jnp.array([1.0, 2.0]), jnp.arange(2)
+    for rule in (jax.grad, jax.jacfwd, lambda f: jax.grad(jax.checkpoint(f))):
+        np.testing.assert_array_equal(rule(function)(x, n), 2 * x + 3)
+        np.testing.assert_array_equal(jax.jit(rule(function))(x, n), 2 * x + 3)
+    # Axes of operands that are mapped stay where they are; others have none.
+    out = jax.vmap(lambda x, y: fusion_barrier((x, y)), (1, None), (1, None))(jnp.eye(2, 3), x)
+    np.testing.assert_array_equal(out[0], jnp.eye(2, 3))
+    np.testing.assert_array_equal(out[1], x)
+    assert fusion_barrier(()) == ()
+
+
+def test_a_barrier_does_not_keep_what_nobody_uses():
+    traced = jax.make_jaxpr(lambda x: fusion_barrier((2 * x, jnp.sin(x)))[0])(1.0)
+    needed, _ = partial_eval.dce_jaxpr(traced.jaxpr, [True])
+    assert [e.primitive.name for e in needed.eqns] == ["mul", "fusion_barrier"]

@@ -219,7 +219,8 @@ class SpatialInertia(Base):
             inertia: its principal moments and its mass; its `transform` is not read.
         """
         axes, mass = math.quat_to_3x3(frame.rot), jnp.asarray(inertia.mass)
-        central = (axes * jnp.asarray(inertia.moments)[..., None, :]) @ jnp.swapaxes(axes, -1, -2)
+        scaled = axes * jnp.asarray(inertia.moments)[..., None, :]
+        central = jnp.matmul(scaled, jnp.swapaxes(axes, -1, -2), precision="highest")
         # The parallel axis theorem: the added part is m (c.c 1 - c c^T).
         square = jnp.sum(frame.pos**2, axis=-1)[..., None, None] * jnp.eye(3)
         outer = frame.pos[..., :, None] * frame.pos[..., None, :]
@@ -228,7 +229,8 @@ class SpatialInertia(Base):
 
     def mul(self, motion: Motion) -> Force:
         """Return the momentum at a velocity, or the force for an acceleration."""
-        ang = (self.i @ motion.ang[..., None])[..., 0] + jnp.cross(self.moment, motion.vel)
+        turning = jnp.matmul(self.i, motion.ang[..., None], precision="highest")[..., 0]
+        ang = turning + jnp.cross(self.moment, motion.vel)
         return Force(ang, self.mass[..., None] * motion.vel - jnp.cross(self.moment, motion.ang))
 
 

@@ -92,7 +92,9 @@ def _flat_function(
 
     def flat(*operands: jax.Array) -> tuple[jax.Array, ...]:
         given = [_widen(x, operands) if w else x for x, w in zip(operands, widen, strict=True)]
-        leaves, out_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, given)))
+        # Otherwise a GPU rounds the factors of matrix products to TF32, ten bits of the mantissa.
+        with jax.default_matmul_precision("highest"):
+            leaves, out_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, given)))
         structure[:] = [out_tree]
         # A result that depends on no batched operand still gets the whole batch.
         return tuple(_widen(jnp.asarray(x), operands) for x in leaves)

@@ -32,7 +32,7 @@ _COST = {
 """The cost of each primitive, in additions; other primitives cost one. The numbers are rough: what
 counts is that functions cost much more than additions, and data movement costs nothing."""
 
-_STORED = {"dot_general", "sort", "top_k", "cumsum", "scan", "while", "cond", "conv"}
+_STORED = {"dot_general", "sort", "top_k", "cumsum", "scan", "while", "cond", "conv", BARRIER_NAME}
 """Primitives whose results XLA stores in any case, since it does not fuse them."""
 
 
@@ -113,15 +113,7 @@ def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> lis
     name = eqn.primitive.name
     arrays = [x for x, _ in given]
     if name in jax_internals.CALLS:
-        found = _evaluated(jax_internals.called(eqn), given, uses)
-        # The barrier would have been lost by evaluating the function inside. A derivative of
-        # `fusion_barrier` has its name too, with another number of results than of operands, so the
-        # barrier is put around whatever results there are.
-        return (
-            [(fusion_barrier(x), 0) for x, _ in found]
-            if eqn.params.get("name") == BARRIER_NAME
-            else found
-        )
+        return _evaluated(jax_internals.called(eqn), given, uses)
     # XLA stores what a loop or branch takes and returns.
     if name in ("scan", "while", "cond"):
         return [(x, 0) for x in _LOOPS[name](eqn, arrays)]

@@ -28,7 +28,7 @@ def link_centers(sys: System, state: State) -> jax.Array:
 def center_of_mass(sys: System, state: State) -> jax.Array:
     """Return the centre of mass of the whole model, world axes [m], shape (3,)."""
     mass = sys.link.inertia.mass
-    return mass @ link_centers(sys, state) / jnp.sum(mass)
+    return jnp.matmul(mass, link_centers(sys, state), precision="highest") / jnp.sum(mass)
 
 
 def com_inertia(sys: System, state: State) -> jax.Array:
@@ -41,7 +41,8 @@ def com_inertia(sys: System, state: State) -> jax.Array:
     axes = math.quat_to_3x3(state.x.do(inertia.transform).rot)
     offset = link_centers(sys, state) - center_of_mass(sys, state)
     mass = inertia.mass[:, None]
-    own = jnp.einsum("lij,lj,lkj->lik", axes, inertia.moments, axes)
+    # A GPU would round the factors to TF32.
+    own = jnp.einsum("lij,lj,lkj->lik", axes, inertia.moments, axes, precision="highest")
     # Parallel axis theorem: I + m (|d|^2 1 - d d^T).
     squared_distance = jnp.sum(offset**2, axis=1)[:, None, None] * jnp.eye(3)
     parallel = squared_distance - offset[:, :, None] * offset[:, None, :]

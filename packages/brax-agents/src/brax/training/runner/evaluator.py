@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.env import Env, EvalWrapper, State
+from brax.kernels.gpu_options import gpu_options
 from brax.training import types
 from brax.training.learner import environment_keys
 from brax.training.runner.program import trace_and_compile
@@ -45,7 +46,7 @@ class Evaluator:
         self._length = -(-episode_length // action_repeat)
         self._action_repeat = action_repeat
         self._seed = self._key = key
-        self._rollout: Any = jax.jit(self._unroll)
+        self._rollout: Any = jax.jit(self._unroll, compiler_options=gpu_options())
         self.walltime = 0.0
         """Seconds spent in evaluations so far, compilation included."""
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from brax.kernels.gpu_options import gpu_options
 from brax.training.distributed import devices, hosts
 from brax.training.learner import Learner, Tally
 
@@ -88,7 +89,11 @@ class Program:
 
     def _lower_init(self) -> jax.stages.Lowered:
         """Trace and lower the function that makes the first state."""
-        init = jax.jit(self._functions.init, out_shardings=self.place(self.shapes()))
+        init = jax.jit(
+            self._functions.init,
+            out_shardings=self.place(self.shapes()),
+            compiler_options=self._options(),
+        )
         return init.lower(self._key)
 
     def _lower_advance(self) -> jax.stages.Lowered:
@@ -102,8 +107,13 @@ class Program:
             out_shardings=(places, whole),
             # The new state takes the memory of the old one, which may be most of a device's.
             donate_argnums=0,
+            compiler_options=self._options(),
         )
         return advance.lower(state, jnp.int32(1))
+
+    def _options(self) -> dict[str, Any] | None:
+        """Return XLA's options for the mesh's devices, which are all of one kind."""
+        return gpu_options(self._mesh.devices.flat[0])
 
     def init(self, key: jax.Array) -> Any:
         """Return the first state, on the devices."""

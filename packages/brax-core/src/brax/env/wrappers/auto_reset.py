@@ -100,10 +100,17 @@ class AutoResetWrapper(Wrapper):
             start, key = select(state.done > 0, (fresh, later), (mine, key))
             return start | {"info": current["info"] | start["info"]}, key
 
+        def always(done: jax.Array) -> jax.Array:
+            return jnp.bool(True)
+
         # In a batch without an ended episode, which is most of them, `reset` is not computed at
-        # all.
+        # all. A GPU computes it in every step: otherwise the host would wait for the device to say
+        # which branch to launch. XLA drops the branch whose condition is known.
+        needed = jax.lax.platform_dependent(
+            state.done, cuda=always, rocm=always, default=lambda done: jnp.any(done > 0)
+        )
         current, key = jax.lax.cond(
-            jnp.any(state.done > 0), restarted, lambda *same: same, _start(state), own["reset_key"]
+            needed, restarted, lambda *same: same, _start(state), own["reset_key"]
         )
         return current, {"reset_key": key}
 

@@ -269,6 +269,6 @@ def element_count(jaxpr: Any) -> int:
 _FREE = {
     *("slice", "squeeze", "broadcast_in_dim", "concatenate", "reshape", "transpose", "stack"),
     *("unstack", "split", "pad", "gather", "iota", "rev", "optimization_barrier"),
-    "tile",
+    *("tile", "fusion_barrier"),
 }
 """Operations that make no instructions, since they only move elements or are known."""

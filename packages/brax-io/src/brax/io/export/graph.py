@@ -53,7 +53,7 @@ ELEMENTWISE = frozenset(
 )
 """Elementwise operations, by their names in JAX."""
 
-_IDENTITY_PRIMITIVES = ("copy", "copy_p", "stop_gradient", "optimization_barrier")
+_IDENTITY_PRIMITIVES = ("copy", "copy_p", "stop_gradient", "optimization_barrier", "fusion_barrier")
 _REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max_over", "reduce_min": "min_over"}
 
 

@@ -15,6 +15,7 @@ from brax import plugins
 from brax.base import State, System
 from brax.errors import ConfigError, closest
 from brax.io import html, image
+from brax.kernels.gpu_options import gpu_options
 from brax.plugins.outputs.environment import make
 from brax.plugins.outputs.model_format import load
 from brax.plugins.outputs.pipeline import CheckedPipeline
@@ -128,7 +129,8 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Rollout:
     env, policy = trained(run, checkpoint)
     if not isinstance(getattr(env, "sys", None), System):
         raise ConfigError(f"environment '{run.environment}' has no System, so no page can show it")
-    roll_out = jax.jit(functools.partial(_roll_out, env, policy, run.action_repeat, steps))
+    play = functools.partial(_roll_out, env, policy, run.action_repeat, steps)
+    roll_out = jax.jit(play, compiler_options=gpu_options())
     rows = jax.device_get(roll_out(jax.random.key(seed)))
     length = _length(rows[0], rows[1])
     states, _, reward, metrics, action = jax.tree.map(lambda leaf: leaf[:length], rows)
@@ -194,7 +196,8 @@ def passive(
     engine, sys, substeps = model(path, pipeline)
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
-    roll_out = jax.jit(functools.partial(_simulate, engine, substeps, steps, sys, keyframe, forces))
+    play = functools.partial(_simulate, engine, substeps, steps, sys, keyframe, forces)
+    roll_out = jax.jit(play, compiler_options=gpu_options())
     states, ctrl = roll_out()
     acting = html.contact_forces(sys, states, jnp.tile(ctrl, (steps + 1, 1))) if forces else None
     return Rollout(sys, states, dt, path.name, {}, acting)
