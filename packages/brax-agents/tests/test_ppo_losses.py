@@ -34,7 +34,7 @@ def data():
     }
 
 
-def _definition(data, timeout_value=None):
+def definition(data, timeout_value=None):
     """Targets and advantages by the sums that define them, one number after the other."""
     ended = data["termination"] + data["truncation"]
     next_values = np.concatenate([data["values"][1:], data["bootstrap_value"][None]])
@@ -79,7 +79,7 @@ def test_advantages_are_the_double_sum(data, bootstrap):
     # T88
     timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
     timeout = timeout if bootstrap else None
-    targets, advantages = _definition(data, timeout)
+    targets, advantages = definition(data, timeout)
     vs, got = compute_gae(
         **{k: jnp.asarray(v) for k, v in data.items()},
         lambda_=LAMBDA,
@@ -96,7 +96,7 @@ def test_gae_is_the_sum_itself(data, bootstrap):
     # T88
     timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
     timeout = timeout if bootstrap else None
-    targets, _ = _definition(data, timeout)
+    targets, _ = definition(data, timeout)
     vs, got = compute_gae(
         **{k: jnp.asarray(v) for k, v in data.items()},
         lambda_=LAMBDA,
@@ -180,7 +180,7 @@ def _targets(networks, params, batch, recompute=False):
         "bootstrap_value": last,
     }
     late = batch.timeout_value
-    found = _definition(jax.tree.map(np.asarray, numbers), late if late is None else late.T)
+    found = definition(jax.tree.map(np.asarray, numbers), late if late is None else late.T)
     return tuple(x.T for x in found)
 
 

@@ -20,16 +20,16 @@ def drawn(shape, seed=0, scale=1.0):
     return np.random.default_rng(seed).normal(0, scale, shape).astype(np.float32)
 
 
-def onnx_function(policy, size):
-    """Return the exported policy as a function that runs onnxruntime."""
+def onnx_function(policy, size, *outputs):
+    """Return the exported policy as a function that runs onnxruntime; `action` is the output."""
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     content = export.to_onnx(policy, size).SerializeToString()
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
     def act(**inputs):
-        (action,) = session.run(["action"], inputs)
-        return action
+        found = session.run(outputs or ["action"], inputs)
+        return found if outputs else found[0]
 
     return act
 
@@ -157,6 +157,35 @@ def test_the_policy_of_every_agent_with_its_normalizer(name, settings):
     np.testing.assert_allclose(act(observations), expected, atol=1e-5)
     act = onnx_function(policy, 27)
     np.testing.assert_allclose(act(observation=observations), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [pytest.param("gru", marks=pytest.mark.slow), "lstm"])
+def test_a_policy_with_memory_takes_and_returns_it(kind, tmp_path):
+    """Three steps of an episode, each with the memory that the last one returned."""
+    ppo = pytest.importorskip("brax.training.agents.ppo.networks")
+    from brax import plugins
+
+    networks = ppo.make_ppo_networks(
+        WIDTH, 2, policy_hidden_layer_sizes=(8,), memory=kind, memory_size=5
+    )
+    params = networks.policy_network.init(KEY)
+    policy = plugins.get("trainer", "ppo").make_inference_fn(networks)(((), params), True)
+    size = {"gru": 5, "lstm": 10}[kind]
+    act, run = export.to_numpy(policy, WIDTH), onnx_function(policy, WIDTH, "action", "next_memory")
+    export.save(tmp_path / "policy.py", policy, WIDTH)
+    assert "def policy(observation, memory):" in (tmp_path / "policy.py").read_text()
+    expected = found = ran = np.zeros((6, size), np.float32)
+    for step in range(3):
+        seen = drawn((6, WIDTH), step)
+        action, extras = policy(seen, KEY, expected)
+        expected = np.asarray(extras["memory"])
+        one, found = act(seen, found)
+        two, ran = run(observation=seen, memory=ran)
+        for other, memory in ((one, found), (two, ran)):
+            np.testing.assert_allclose(other, action, atol=1e-5)
+            np.testing.assert_allclose(memory, expected, atol=1e-5)
+    single, memory = act(seen[0], np.zeros(size))
+    assert single.shape == (2,) and memory.shape == (size,)
 
 
 def noisy(obs, key):

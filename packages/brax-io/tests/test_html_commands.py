@@ -1,5 +1,6 @@
 """`brax render`, `view` and `export`: from a run or a model to a file, or one line of refusal."""
 
+import itertools
 import json
 import re
 
@@ -10,6 +11,7 @@ import pytest
 from scenes import glide, unpack, walker
 
 from brax import base, cli, plugins
+from brax.io.viewer import live_source
 from brax.plugins import Spec, hookimpl
 
 
@@ -66,6 +68,24 @@ class Counting:
         return lambda obs, key: (gain * obs, {})
 
 
+class Memory:
+    """A policy that counts its own actions in its memory: 0, 0.1, 0.2, ..."""
+
+    memory_size = 1
+
+    def __call__(self, obs, key, memory):
+        return 0.1 * memory, {"memory": memory + 1}
+
+
+class Remembering(Counting):
+    """A trainer whose agents have memory."""
+
+    name = "remembering"
+
+    def load_policy(self, path, deterministic=True):
+        return Memory()
+
+
 class Toy:
     """The model format '.toy': the walker, its time step read from the file."""
 
@@ -94,7 +114,7 @@ class Plugin:
 
     @hookimpl
     def brax_trainers(self):
-        return [Spec("counting", Counting())]
+        return [Spec("counting", Counting()), Spec("remembering", Remembering())]
 
     @hookimpl
     def brax_model_formats(self):
@@ -166,6 +186,21 @@ def test_render_repeats_actions_as_the_agent_was_trained(run):
     assert cli.main(["render", str(folder), "--steps", "4"]) == 0
     _, arrays = unpack((folder / "rollout.html").read_text("utf-8"))
     np.testing.assert_allclose(arrays["series/reward"], [0, 0, 0, 0.2, 0.2], atol=1e-6)
+
+
+def test_render_carries_memory_from_action_to_action(run):
+    """Also where each action is repeated: the memory changes with every action, not every step."""
+    folder = run(trainer="remembering", config={"action_repeat": 2})
+    assert cli.main(["render", str(folder), "--steps", "6"]) == 0
+    _, arrays = unpack((folder / "rollout.html").read_text("utf-8"))
+    np.testing.assert_allclose(arrays["series/reward"], [0, 0, 0, 0.1, 0.1, 0.2, 0.2], atol=1e-6)
+
+
+def test_a_live_agent_forgets_at_the_end_of_an_episode(run):
+    """Steps of 0, 0.1, ... pass 2 with the seventh; in the first moment there is no action yet."""
+    source = live_source.source(str(run(trainer="remembering")), "resting", 0)
+    actions = [float(series["action"][0]) for _, series in itertools.islice(source.moments, 11)]
+    np.testing.assert_allclose(actions, [0, *np.arange(7) / 10, 0, 0, 0.1], atol=1e-6)
 
 
 def test_render_stops_before_what_is_not_finite(run):

@@ -307,6 +307,11 @@ class Agent:
                 f"network_factory returned a {type(networks).__name__} without "
                 f"{' and '.join(missing)}; {self.name} needs {', '.join(needed)}."
             )
+        if hasattr(networks.policy_network, "memory_size") and not hasattr(self.config, "memory"):
+            raise ConfigError(
+                f"network_factory returned networks with memory, which {self.name} does not carry "
+                "from step to step; ppo does."
+            )
 
     def _record(
         self,

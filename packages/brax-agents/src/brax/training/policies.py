@@ -84,6 +84,34 @@ def _of_entries(normalizer: Any, vectors: Any) -> Any:
     return running_statistics.NestedMeanStd(mean=mean, std=std)
 
 
+@dataclass(frozen=True)
+class RecurrentPolicy:
+    """A policy with memory, for one observation or a batch."""
+
+    step: Callable[..., tuple[jax.Array, types.Extra]]
+    """Function of an observation, a key and the memory to an action and extras, with the memory of
+    the next step as `memory`.
+    """
+    memory_size: int
+    """Length of the memory; it is zero at the start of an episode."""
+
+    def __call__(
+        self, observation: Any, key: jax.Array, memory: jax.Array | None = None
+    ) -> tuple[jax.Array, types.Extra]:
+        """Return an action, and the policy's extras with the memory of the next step.
+
+        Raises:
+            ConfigError: if there is no memory among the arguments.
+        """
+        if memory is None:
+            raise ConfigError(
+                f"this policy has memory: call policy(observation, key, memory) with "
+                f"{self.memory_size} zeros in the first step of an episode, and with the last "
+                "extras['memory'] in each step after it."
+            )
+        return self.step(observation, key, memory)
+
+
 def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
     """Return `make_policy(params, deterministic=False)`.
 
@@ -91,23 +119,29 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
         agent_networks: networks with `policy_network` and `parametric_action_distribution`.
 
     `params` is what training returns, or its `(normalizer, policy)`. The policy's extras are
-    `raw_action`, before squashing, and `log_prob`; a deterministic policy has none.
+    `raw_action`, before squashing, and `log_prob`; a deterministic policy has none. The policy of
+    recurrent networks is a `RecurrentPolicy`, whose extras have its `memory` too.
     """
-    actions = agent_networks.parametric_action_distribution
+    actions, network = agent_networks.parametric_action_distribution, agent_networks.policy_network
+    recurrent = isinstance(network, networks.RecurrentNetwork)
 
     def make_policy(params: Any, deterministic: bool = False) -> types.Policy:
         normalizer, policy_params = policy_part(params)
 
-        def policy(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
-            logits = agent_networks.policy_network.apply(normalizer, policy_params, observation)
+        def policy(
+            observation: Any, key: jax.Array, *memory: jax.Array
+        ) -> tuple[jax.Array, types.Extra]:
+            logits, extras = network.apply(normalizer, policy_params, observation, *memory), {}
+            if recurrent:
+                logits, extras["memory"] = logits
             if deterministic:
-                return actions.mode(logits), {}
+                return actions.mode(logits), extras
             # Raw actions are kept, since actions rounded to the bounds cannot be mapped back.
             raw = actions.sample_no_postprocessing(logits, key)
-            extras = {"raw_action": raw, "log_prob": actions.log_prob(logits, raw)}
+            extras |= {"raw_action": raw, "log_prob": actions.log_prob(logits, raw)}
             return actions.postprocess(raw), extras
 
-        return policy
+        return RecurrentPolicy(policy, network.memory_size) if recurrent else policy
 
     return make_policy
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from brax.env import Env
 from brax.errors import describe_error
+from brax.plugins.outputs.policy import act, first_memory
 from brax.plugins.outputs.traced import describe
 from brax.plugins.outputs.trainer import policy_problem, trained_problem
 from brax.testing.faults import in_turn, raise_problems
@@ -74,7 +75,8 @@ def _loaded(trainer: Any, environment: Env, path: Any, out: Any) -> Iterator[str
         return
     obs = environment.reset(jax.random.key(0)).obs
     key = jax.random.key(1)
-    same = np.allclose(policy(obs, key)[0], _greedy(out)(obs, key)[0], atol=1e-5)
+    one, other = (act(each, obs, key, first_memory(each))[0] for each in (policy, _greedy(out)))
+    same = np.allclose(one, other, atol=1e-5)
     if not same:
         yield "load_policy must return the policy that train returned"
 

@@ -132,6 +132,9 @@ class PPOSettings(RunSettings, total=False):
     vf_loss_coefficient: float
     use_distributional_critic: bool
     bootstrap_on_timeout: bool
+    memory: str | None
+    memory_size: int
+    memory_burn_in: int
     stagger_episodes: bool
     vision: bool
     augment_pixels: bool

@@ -25,6 +25,7 @@ def make_actor(
     mean_clip_scale: float | None = None,
     output_kernel_init: networks.Initializer | None = None,
     layer_norm: bool = False,
+    memory: networks.RecurrentCell | None = None,
 ) -> tuple[networks.FeedForwardNetwork, distribution.ParametricDistribution]:
     """Return a policy network and the distribution that its outputs describe.
 
@@ -35,7 +36,7 @@ def make_actor(
         hidden_layer_sizes: widths of the hidden layers.
         activation: function between layers, or its name.
         distribution_type: `tanh_normal` or `normal`. All other arguments but `kernel_init`,
-            `output_kernel_init` and `layer_norm` are of the latter.
+            `output_kernel_init`, `layer_norm` and `memory` are of the latter.
         noise_std_type: `scalar` or `log`.
         init_noise_std: standard deviation at the start.
         state_dependent_std: let the standard deviation depend on the observation.
@@ -45,6 +46,7 @@ def make_actor(
         output_kernel_init: initializer of the last layer's weights of `tanh_normal`; None takes
             `kernel_init`.
         layer_norm: normalize the output of each hidden layer.
+        memory: recurrent cell in front of the layers, if any.
 
     Raises:
         ConfigError: if a name is unknown, or a number is not allowed.
@@ -66,7 +68,7 @@ def make_actor(
             layer_norm,
             mean_clip_scale,
         )
-        network = networks.of_module(head, reader, preprocess_observations_fn)
+        network = networks.of_module(head, reader, preprocess_observations_fn, memory=memory)
     else:
         # A squashed distribution takes mean and deviation from the last layer of one network.
         network = networks.make_mlp(
@@ -78,5 +80,6 @@ def make_actor(
             layer_norm,
             kernel_init,
             output_kernel_init,
+            memory,
         )
     return network, actions

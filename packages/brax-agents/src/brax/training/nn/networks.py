@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -11,6 +11,7 @@ from flax import linen
 
 from brax.errors import ConfigError, closest
 from brax.training import types
+from brax.training.nn import memory as recurrent
 from brax.training.nn.layers import KERNEL_INIT, Encoded
 from brax.training.nn.layers import MLP as MLP
 from brax.training.nn.layers import ActivationFn as ActivationFn
@@ -58,6 +59,33 @@ class FeedForwardNetwork:
     """`init(key) -> params`."""
     apply: Callable[..., Any]
     """`apply(normalizer_params, params, *inputs) -> outputs`."""
+
+
+@dataclass(frozen=True)
+class RecurrentNetwork(FeedForwardNetwork):
+    """A network with memory.
+
+    `apply(normalizer_params, params, observation, memory) -> (outputs, memory)` is one step. With
+    an argument `first` behind them, observation and outputs are sequences, (rows, time, ...), and
+    the memory is that before and after them, (rows, memory_size). `first` is 1 where a step is the
+    first of its episode and else 0, (rows, time).
+    """
+
+    memory_size: int
+    """Length of the memory; it is zero at the start of an episode."""
+
+
+@dataclass(frozen=True)
+class RecurrentCell:
+    """The recurrent cell of a network."""
+
+    cell: recurrent.Cell
+    units: int
+
+    @property
+    def size(self) -> int:
+        """Length of the memory."""
+        return self.cell.parts * self.units
 
 
 @dataclass(frozen=True)
@@ -171,6 +199,16 @@ def check_size(name: str, value: Any) -> None:
         raise ConfigError(f"{name}={value!r} must be a whole number of at least 1.")
 
 
+def memory_of(name: str | None, units: int) -> RecurrentCell | None:
+    """Return the recurrent cell of a name, with its number of units; None for None.
+
+    Raises:
+        ConfigError: if there is no such cell, or `units` is no whole number of at least 1.
+    """
+    check_size("memory_size", units)
+    return None if name is None else RecurrentCell(recurrent.cell_of(name), int(units))
+
+
 def make_mlp(
     output_size: int,
     reader: Reader,
@@ -180,6 +218,7 @@ def make_mlp(
     layer_norm: bool = False,
     kernel_init: Initializer = KERNEL_INIT,
     output_kernel_init: Initializer | None = None,
+    memory: RecurrentCell | None = None,
 ) -> FeedForwardNetwork:
     """Return a network of dense layers over the part of an observation that a reader takes."""
     module = MLP(
@@ -189,7 +228,7 @@ def make_mlp(
         layer_norm=layer_norm,
         output_kernel_init=output_kernel_init,
     )
-    return of_module(module, reader, preprocess_observations_fn)
+    return of_module(module, reader, preprocess_observations_fn, memory=memory)
 
 
 def of_module(
@@ -197,6 +236,7 @@ def of_module(
     reader: Reader,
     preprocess_observations_fn: types.PreprocessObservationFn,
     *examples: jax.Array,
+    memory: RecurrentCell | None = None,
 ) -> FeedForwardNetwork:
     """Return a network of a module over features of an observation.
 
@@ -205,23 +245,45 @@ def of_module(
         reader: reader of the observation.
         preprocess_observations_fn: applied to the observation first.
         *examples: batches of one of the module's other inputs.
+        memory: recurrent cell that reads the features before the module does, if any; its memory
+            is then the only other input.
     """
+    if memory is not None:
+        module = recurrent.Recurrent(module, memory.cell, memory.units)
+        examples = (jnp.zeros((1, memory.size)),)
     whole = module if reader.encoder is None else Encoded(reader.encoder, module)
 
-    def apply(normalizer_params: Any, params: Any, obs: Any, *more: jax.Array) -> jax.Array:
+    def init(key: jax.Array) -> Any:
+        return whole.init(key, reader.example, *examples)
+
+    def apply(normalizer_params: Any, params: Any, obs: Any, *more: jax.Array) -> Any:
         # Preprocessed as a whole and then read: statistics are those of the whole observation.
         seen = reader.take(preprocess_observations_fn(obs, normalizer_params))
-        outputs: jax.Array = whole.apply(params, seen, *more)  # type: ignore[assignment]
-        return outputs
+        return whole.apply(params, seen, *more)
 
-    return FeedForwardNetwork(lambda key: whole.init(key, reader.example, *examples), apply)
+    if memory is None:
+        return FeedForwardNetwork(init, apply)
+    return RecurrentNetwork(init, apply, memory.size)
 
 
 def single(network: FeedForwardNetwork) -> FeedForwardNetwork:
     """Return a network of one output (..., 1) without its last axis."""
-    return FeedForwardNetwork(
-        network.init, lambda *inputs: jnp.squeeze(network.apply(*inputs), axis=-1)
-    )
+    return mapped(network, lambda outputs: jnp.squeeze(outputs, axis=-1))
+
+
+def mapped(
+    network: FeedForwardNetwork, change: Callable[[jax.Array], jax.Array]
+) -> FeedForwardNetwork:
+    """Return a network whose outputs are those of another, changed by a function."""
+
+    def apply(*inputs: Any) -> Any:
+        found = network.apply(*inputs)
+        if isinstance(network, RecurrentNetwork):
+            outputs, memory = found
+            return change(outputs), memory
+        return change(found)
+
+    return replace(network, apply=apply)
 
 
 def make_policy_network(

@@ -1,13 +1,15 @@
 """Acting: steps and unrolls of a policy in batched environments."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from brax.env import Env, State
 from brax.env.wrappers.select import select
 from brax.training import types
+from brax.training.policies import RecurrentPolicy
 
 
 def actor_step(
@@ -69,27 +71,68 @@ def generate_unroll(
     With `rematerialize`, a gradient through the unroll computes each step again, so that memory
     grows with the state and not with everything that a step computes.
     """
+    final, _, transitions = generate_recurrent_unroll(
+        env, env_state, (), policy, key, unroll_length, extra_fields, rematerialize
+    )
+    return final, transitions
 
-    def step(carry: tuple[State, jax.Array], _: None) -> tuple[Any, types.Transition]:
-        state, key = carry
+
+def generate_recurrent_unroll(
+    env: Env,
+    env_state: State,
+    memory: tuple[Any, ...],
+    policy: Callable[..., Any],
+    key: jax.Array,
+    unroll_length: int,
+    extra_fields: Sequence[str] = (),
+    rematerialize: bool = False,
+) -> tuple[State, tuple[Any, ...], types.Transition]:
+    """Take `unroll_length` steps with a policy that may have memory.
+
+    Args:
+        env: batched environment.
+        env_state: its state.
+        memory: one tree of arrays whose first axis is the environment, or nothing without memory.
+        policy: function of observation, key and memory; the next memory is its extra `memory`.
+        key: random key of the policy.
+        unroll_length: number of steps.
+        extra_fields: entries of `info` to keep, as for `actor_step`.
+        rematerialize: as for `generate_unroll`.
+
+    Returns:
+        The last state, the memory to go on with, which is zero where an episode has just begun,
+        and the transitions, whose first axis is time.
+    """
+
+    def step(carry: tuple[Any, ...], _: None) -> tuple[Any, types.Transition]:
+        state, memory, key = carry
         key, now = jax.random.split(key)
-        state, transition = actor_step(env, state, policy, now, extra_fields)
-        return (state, key), transition
+        state, transition = actor_step(
+            env, state, lambda seen, key: policy(seen, key, *memory), now, extra_fields
+        )
+        if memory:
+            kept = transition.extras["policy_extras"]["memory"]
+            memory = (select(state.done > 0, jax.tree.map(jnp.zeros_like, kept), kept),)
+        return (state, memory, key), transition
 
     once = jax.checkpoint(step) if rematerialize else step
-    (final, _), transitions = jax.lax.scan(once, (env_state, key), length=unroll_length)
-    return final, transitions
+    start = env_state, memory, key
+    (final, memory, _), transitions = jax.lax.scan(once, start, length=unroll_length)
+    return final, memory, transitions
 
 
 def over_batch(policy: types.Policy) -> types.Policy:
     """Return a policy for batches of observations, made from a policy for a single one.
 
     `load_policy` of a trainer returns a policy for a single observation. Each observation of the
-    batch gets its own key.
+    batch gets its own key, and its own memory if the policy has any.
     """
 
-    def batched(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
+    def batched(
+        observation: Any, key: jax.Array, *memory: jax.Array
+    ) -> tuple[jax.Array, types.Extra]:
         size = jax.tree.leaves(observation)[0].shape[0]
-        return jax.vmap(policy)(observation, jax.random.split(key, size))
+        return jax.vmap(policy)(observation, jax.random.split(key, size), *memory)
 
-    return batched
+    size = getattr(policy, "memory_size", 0)
+    return RecurrentPolicy(batched, size) if size else batched

@@ -12,6 +12,7 @@ import numpy as np
 
 from brax.env import Env, EvalWrapper, State
 from brax.kernels.gpu_options import gpu_options
+from brax.plugins.outputs.policy import act, first_memory
 from brax.training import types
 from brax.training.learner import environment_keys
 from brax.training.runner.program import trace_and_compile
@@ -55,18 +56,22 @@ class Evaluator:
         reset_key, policy_key = jax.random.split(key)
         policy = self._policy_fn(params)
         first = self._env.reset(environment_keys(self._env, reset_key, self._num_envs))
+        memory = first_memory(policy, self._num_envs)
 
-        def running(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
-            state, _, step = carry
+        def running(carry: tuple[State, Any, jax.Array, jax.Array]) -> jax.Array:
+            state, _, _, step = carry
             # Policies whose episodes are short are evaluated in few steps.
             return (step < self._length) & jnp.any(state.info["eval_metrics"].active_episodes > 0)
 
-        def step(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
-            state, key, step = carry
+        def step(carry: tuple[State, Any, jax.Array, jax.Array]) -> tuple[Any, ...]:
+            state, memory, key, step = carry
             key, now = jax.random.split(key)
-            return self._env.step(state, policy(state.obs, now)[0]), key, step + 1
+            # Memory is kept over an episode's end: what comes after it does not count.
+            action, memory = act(policy, state.obs, now, memory)
+            return self._env.step(state, action), memory, key, step + 1
 
-        last, _, steps = jax.lax.while_loop(running, step, (first, policy_key, jnp.int32(0)))
+        start = first, memory, policy_key, jnp.int32(0)
+        last, *_, steps = jax.lax.while_loop(running, step, start)
         return last.info["eval_metrics"], steps
 
     def with_key(self, key: jax.Array) -> Self:

@@ -170,8 +170,8 @@ def can_train_together(agent: Agent, environment: Env, settings: Mapping[str, An
     if _incompatible_settings(config, runtime):
         return False
     learner, *_ = agent.build(environment, config, runtime, _seed_mesh(1), jax.random.key(0))
-    # A part that is split besides the environments is a replay buffer.
-    return set(learner.split) <= {"env_state"}
+    # A part that is split besides the environments and their memory is a replay buffer.
+    return set(learner.split) <= {"env_state", "memory"}
 
 
 class SeedsProgram(Program):

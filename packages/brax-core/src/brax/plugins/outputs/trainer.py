@@ -9,6 +9,7 @@ import numpy as np
 
 from brax import plugins
 from brax.errors import PluginError, TrainingError, describe_error
+from brax.plugins.outputs.policy import first_memory
 from brax.plugins.outputs.traced import blamed, describe
 
 
@@ -87,7 +88,7 @@ def policy_problem(policy: Callable[..., Any], environment: Any) -> str:
     """Return what is wrong with a policy's action for one observation; empty if nothing is."""
     key = jax.random.key(0)
     obs = jax.eval_shape(environment.reset, key).obs
-    out = jax.eval_shape(policy, obs, key)
+    out = jax.eval_shape(policy, obs, key, *first_memory(policy))
     if not isinstance(out, tuple) or len(out) != 2:
         return f"the policy must return (action, extras), but returns {describe(out)}"
     size = environment.action_size

@@ -8,8 +8,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from brax.errors import ConfigError, closest
 from brax.io import _arguments
 from brax.io.export import numpy_code, onnx_model
@@ -21,9 +19,11 @@ __all__ = ["numpy_module", "save", "to_numpy", "to_onnx", "writer"]
 def numpy_module(policy: Callable[..., Any], observation_size: Any) -> str:
     """Return the text of a Python module whose `policy(observation)` needs only NumPy.
 
+    The function of a policy with memory is `policy(observation, memory) -> (action, memory)`.
+
     Args:
         policy: `policy(observation, key) -> (action, extras)`, deterministic, as `load_policy`
-            and `make_policy(params, deterministic=True)` return.
+            and `make_policy(params, deterministic=True)` return; or one with memory.
         observation_size: number of features, or a dictionary of them, as the environment has it.
 
     Raises:
@@ -32,14 +32,14 @@ def numpy_module(policy: Callable[..., Any], observation_size: Any) -> str:
     return numpy_code.module(trace(policy, observation_size))
 
 
-def to_numpy(policy: Callable[..., Any], observation_size: Any) -> Callable[[Any], np.ndarray]:
+def to_numpy(policy: Callable[..., Any], observation_size: Any) -> Callable[..., Any]:
     """Return the function of that module, from observations (..., n) to actions (..., m).
 
     Arguments and errors are those of `numpy_module`.
     """
     names: dict[str, Any] = {}
     exec(numpy_module(policy, observation_size), names)  # safe: `numpy_module` wrote the text
-    found: Callable[[Any], np.ndarray] = names["policy"]
+    found: Callable[..., Any] = names["policy"]
     return found
 
 
@@ -47,7 +47,8 @@ def to_onnx(policy: Callable[..., Any], observation_size: Any) -> Any:
     """Return an `onnx.ModelProto`.
 
     Its inputs are `observation` (batch, n), or `observation_KEY` for each entry of a dictionary
-    that the policy reads; its output is `action` (batch, m). All are float32. Arguments as
+    that the policy reads; its output is `action` (batch, m). A policy with memory has an input
+    `memory` and an output `next_memory` (batch, k) too. All are float32. Arguments as
     `numpy_module`.
 
     Raises:

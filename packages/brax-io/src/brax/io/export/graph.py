@@ -4,7 +4,8 @@ The traced program handles one observation. Every value that depends on the obse
 leading batch axis, so the result accepts batches of any size. All other values are constants.
 """
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from brax.errors import ConfigError
 from brax.io._arguments import kind
+from brax.plugins.outputs.policy import act, first_memory
 
 ELEMENTWISE = frozenset(
     (
@@ -79,6 +81,9 @@ class Graph(NamedTuple):
     nodes: list[Operation]
     output: str
     action_size: int
+    memory: str = ""
+    """The memory after the step, for a policy with memory, whose input `memory` is that before."""
+    memory_size: int = 0
 
 
 class _Value(NamedTuple):
@@ -104,7 +109,7 @@ def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
     """Return the operations of a policy.
 
     Args:
-        policy: `policy(observation, key) -> (action, extras)`, deterministic.
+        policy: `policy(observation, key) -> (action, extras)`, deterministic; or one with memory.
         observation_size: number of features, or a dictionary of them or of shapes.
 
     Raises:
@@ -117,17 +122,16 @@ def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
     structs = {key: jax.ShapeDtypeStruct(shape, jnp.float32) for key, shape in shapes.items()}
     example = structs if isinstance(observation_size, Mapping) else structs[""]
 
-    def act(observation: Any, key: jax.Array) -> jax.Array:
-        return policy(observation, key)[0]
-
-    closed = jax.make_jaxpr(act)(example, jax.random.key(0))
+    before = first_memory(policy)
+    closed = jax.make_jaxpr(functools.partial(act, policy))(example, jax.random.key(0), before)
     names = [f"observation_{key}" if key else "observation" for key in sorted(shapes)]
     inputs = [_Value(n, shapes[key]) for n, key in zip(names, sorted(shapes), strict=True)]
     builder = _Builder()
-    (action,) = builder.run(closed, [*inputs, _Value("key", ())])
+    remembered = [_Value("memory", x.shape) for x in before]
+    action, *after = builder.run(closed, [*inputs, _Value("key", ()), *remembered])
     if action.number is not None or len(action.shape) != 1:
         raise ConfigError("the policy's action is not a vector that depends on its observation")
-    return builder.graph({value.name: value.shape for value in inputs}, action)
+    return builder.graph({value.name: value.shape for value in inputs}, action, after)
 
 
 class _Builder:
@@ -139,9 +143,11 @@ class _Builder:
         self._joined: dict[str, tuple[int, list[_Value]]] = {}
         """Axis and parts of each concatenation, by the name of its result."""
 
-    def graph(self, inputs: dict[str, tuple[int, ...]], action: _Value) -> Graph:
-        """Return the operations that the action needs."""
-        needed, nodes = {action.name}, []
+    def graph(
+        self, inputs: dict[str, tuple[int, ...]], action: _Value, memory: Sequence[_Value]
+    ) -> Graph:
+        """Return the operations that the action needs, and the memory after it, if there is one."""
+        needed, nodes = {value.name for value in (action, *memory)}, []
         # The operations are in topological order, so one pass from the end finds all that are
         # needed.
         for node in reversed(self._nodes):
@@ -164,6 +170,8 @@ class _Builder:
             nodes[::-1],
             action.name,
             action.shape[0],
+            "".join(value.name for value in memory),
+            sum(value.shape[0] for value in memory),
         )
 
     def run(self, closed: ClosedJaxpr, args: list[_Value]) -> list[_Value]:

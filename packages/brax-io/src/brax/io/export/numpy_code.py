@@ -52,7 +52,7 @@ _TEXT = {
     "min_over": "{0}.min(axis={setting})",
 }
 
-_MODULE = '''"""A policy of Brax as one NumPy function: `policy(observation) -> action`.
+_MODULE = '''"""A policy of Brax as one NumPy function: `{call}`.
 
 Written by brax.io.export. The function normalizes observations as in training.
 """
@@ -62,16 +62,16 @@ import base64
 import numpy as np
 
 
-def policy(observation):
-    """Return the action, shape (..., {action_size}).
+def policy({parameters}):
+    """Return the action, shape (..., {action_size}){returns}.
 
     Args:
-        observation: {arguments}.
+        observation: {arguments}.{memory}
     """
 {reads}
     with np.errstate(all="ignore"):
 {body}
-    return {output}.reshape(*front, {action_size})
+    return {output}
 
 
 def _numbers(dtype, shape, text):
@@ -80,6 +80,11 @@ def _numbers(dtype, shape, text):
 
 {constants}
 '''
+
+
+_MEMORY = """
+        memory: array of shape (..., {size}): zeros in the first step of an episode, then what the
+            last call returned."""
 
 
 def module(graph: Graph) -> str:
@@ -98,6 +103,11 @@ def module(graph: Graph) -> str:
             f"{name} = {name}.reshape(-1, *{shape})",
         )
     ]
+    output = f"{graph.output}.reshape(*front, {graph.action_size})"
+    remembers = graph.memory_size > 0
+    if remembers:
+        reads.append(f"memory = np.asarray(memory, np.float32).reshape(-1, {graph.memory_size})")
+        output = f"{output}, {graph.memory}.reshape(*front, {graph.memory_size})"
     nodes = [n._replace(inputs=tuple(variables.get(i, i) for i in n.inputs)) for n in graph.nodes]
     return _MODULE.format(
         action_size=graph.action_size,
@@ -106,7 +116,13 @@ def module(graph: Graph) -> str:
         else f"dictionary {{{arguments}}}",
         reads=textwrap.indent("\n".join(reads), " " * 4),
         body=textwrap.indent("\n".join(map(_line, nodes)), " " * 8),
-        output=graph.output,
+        output=output,
+        parameters="observation, memory" if remembers else "observation",
+        returns=", and the memory for the next call" if remembers else "",
+        memory=_MEMORY.format(size=graph.memory_size) if remembers else "",
+        call="policy(observation, memory) -> (action, memory)"
+        if remembers
+        else "policy(observation) -> action",
         constants="\n".join(_constant(name, x) for name, x in graph.constants.items()),
     )
 

@@ -54,7 +54,9 @@ _OVER = {"sum": "ReduceSum", "max_over": "ReduceMax", "min_over": "ReduceMin"}
 
 
 def model(graph: Graph) -> Any:
-    """Return the `onnx.ModelProto`: inputs named as in the graph, one output, `action`.
+    """Return the `onnx.ModelProto`: inputs named as in the graph, and the output `action`.
+
+    A policy with memory has the input `memory` and the output `next_memory` too.
 
     Raises:
         ConfigError: if the package onnx is not installed.
@@ -87,16 +89,13 @@ class _Writer:
             self._node(node)
         # The graph's own name of the result depends on the number of operations.
         self._emit("Identity", [graph.output], "action")
-        real = self._onnx.TensorProto.FLOAT
+        inputs = dict(graph.inputs)
+        outputs: dict[str, tuple[int, ...]] = {"action": (graph.action_size,)}
+        if graph.memory_size:
+            self._emit("Identity", [graph.memory], "next_memory")
+            inputs["memory"] = outputs["next_memory"] = (graph.memory_size,)
         body = helper.make_graph(
-            self._nodes,
-            "policy",
-            [
-                helper.make_tensor_value_info(n, real, ["batch", *s])
-                for n, s in graph.inputs.items()
-            ],
-            [helper.make_tensor_value_info("action", real, ["batch", graph.action_size])],
-            self._numbers,
+            self._nodes, "policy", self._infos(inputs), self._infos(outputs), self._numbers
         )
         made = helper.make_model(
             body, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="brax", ir_version=8
@@ -104,6 +103,12 @@ class _Writer:
         # An invalid model would fail only in the user's runtime.
         self._onnx.checker.check_model(made, full_check=True)
         return made
+
+    def _infos(self, shapes: dict[str, tuple[int, ...]]) -> list[Any]:
+        """Return descriptions of inputs or outputs, from their shapes without the batch axis."""
+        real = self._onnx.TensorProto.FLOAT
+        make = self._onnx.helper.make_tensor_value_info
+        return [make(name, real, ["batch", *shape]) for name, shape in shapes.items()]
 
     def _node(self, node: Operation) -> None:
         inputs, output, setting = list(node.inputs), node.output, node.setting

@@ -1,5 +1,6 @@
 """The sources of `brax view --live`: an agent, random actions, or a model in passive motion."""
 
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from brax.errors import ConfigError, closest
 from brax.io.live import Source
 from brax.io.viewer import rollout
 from brax.plugins.outputs.environment import make
+from brax.plugins.outputs.policy import act, first_memory
 
 MAX_EPISODE_STEPS = 1000
 """Number of environment steps after which an episode restarts."""
@@ -71,10 +73,12 @@ def _acting(
 def _episodes(env: Any, policy: Callable[..., Any], repeat: int, key: jax.Array) -> Moments:
     """Yield episode after episode, each up to its end or to a state that is not finite."""
     # Step by step and not in a scan, because each frame is shown as soon as it is computed.
-    reset, step, act = jax.jit(env.reset), jax.jit(env.step), jax.jit(policy)
+    reset, step = jax.jit(env.reset), jax.jit(env.step)
+    choose = jax.jit(functools.partial(act, policy))
     while True:
         key, start, chance = jax.random.split(key, 3)
         state, action = reset(start), jnp.zeros(env.action_size)
+        memory = first_memory(policy)
         total = 0.0
         for count in range(MAX_EPISODE_STEPS + 1):
             if not _finite(state.pipeline_state):
@@ -85,7 +89,7 @@ def _episodes(env: Any, policy: Callable[..., Any], repeat: int, key: jax.Array)
             if state.done:
                 break
             if count % repeat == 0:
-                action, _ = act(state.obs, jax.random.fold_in(chance, count))
+                action, memory = choose(state.obs, jax.random.fold_in(chance, count), memory)
             state = step(state, action)
 
 

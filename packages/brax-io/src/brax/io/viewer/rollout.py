@@ -19,6 +19,7 @@ from brax.kernels.gpu_options import gpu_options
 from brax.plugins.outputs.environment import make
 from brax.plugins.outputs.model_format import load
 from brax.plugins.outputs.pipeline import CheckedPipeline
+from brax.plugins.outputs.policy import act, first_memory
 from brax.plugins.outputs.trainer import load_policy
 
 _FRAME_SECONDS = 0.02
@@ -148,18 +149,19 @@ def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key
     def shown(state: Any, action: jax.Array) -> tuple[Any, ...]:
         return state.pipeline_state, state.done, state.reward, state.metrics, action
 
-    def step(carry: tuple[Any, jax.Array], count: jax.Array) -> tuple[tuple[Any, jax.Array], Any]:
-        state, before = carry
-        fresh, _ = policy(state.obs, jax.random.fold_in(chance, count))
+    def step(carry: tuple[Any, ...], count: jax.Array) -> tuple[tuple[Any, ...], Any]:
+        state, *before = carry
+        fresh = act(policy, state.obs, jax.random.fold_in(chance, count), before[1])
         # The environment here has no wrapper that repeats actions, so they are repeated as in
-        # training.
-        action = jnp.where(count % repeat == 0, fresh, before)
-        return (env.step(state, action), action), shown(state, before)
+        # training; a policy's memory changes only when it acts.
+        action, memory = jax.tree.map(
+            lambda new, old: jnp.where(count % repeat == 0, new, old), fresh, tuple(before)
+        )
+        return (env.step(state, action), action, memory), shown(state, before[0])
 
     start, chance = jax.random.split(key)
-    first = env.reset(start)
-    action = jnp.zeros(env.action_size)
-    (last, end), states = jax.lax.scan(step, (first, action), jnp.arange(steps))
+    first = env.reset(start), jnp.zeros(env.action_size), first_memory(policy)
+    (last, end, _), states = jax.lax.scan(step, first, jnp.arange(steps))
     return jax.tree.map(
         lambda many, one: jnp.concatenate([many, one[None]]), states, shown(last, end)
     )

@@ -94,6 +94,11 @@ class BCLearner(Learner):
         n, action_size = self.config.num_envs, self.env.action_size
         path = self.config.teacher
         name = f"teacher '{path}'" if path else "teacher_inference_fn"
+        if getattr(self._teacher, "memory_size", 0):
+            raise ConfigError(
+                f"{name} has memory, which BC does not carry from step to step: use a teacher "
+                "without."
+            )
         sizes = jax.tree.map(lambda x: x.shape, self.sample_obs)
         try:
             action, _ = jax.eval_shape(self._teacher, observation, jax.random.key(0))

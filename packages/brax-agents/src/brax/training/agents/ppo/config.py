@@ -82,6 +82,12 @@ class PPOConfig(config.RunConfig):
     """Learn from truncated steps too, with the value of the true last observation; False gives
     them no part in the policy and value losses.
     """
+    memory: str | None = choice(None, "gru", "lstm")
+    """Recurrent cell in front of the layers of policy and value network: `gru` or `lstm`."""
+    memory_size: int = number(64, 1)
+    """Units of that cell."""
+    memory_burn_in: int = number(0, 0)
+    """Steps at the start of each unroll that updates use only to bring memory up to date."""
     stagger_episodes: bool = False
     """Start the first episodes at random steps of `episode_length`, so that the time limit does not
     end them all at once.
@@ -115,12 +121,18 @@ class PPOConfig(config.RunConfig):
             advantage_estimator=self.advantage_estimator,
             recompute_targets=self.recompute_targets,
             clipping_epsilon_value=self.clipping_epsilon_value,
+            memory_burn_in=self.memory_burn_in,
         )
 
     @property
     def network_settings(self) -> dict[str, Any]:
         """Settings that `network_factory` gets besides sizes and preprocessing."""
-        return {"use_distributional_critic": True} if self.use_distributional_critic else {}
+        found: dict[str, Any] = {}
+        if self.use_distributional_critic:
+            found["use_distributional_critic"] = True
+        if self.memory is not None:
+            found |= {"memory": self.memory, "memory_size": self.memory_size}
+        return found
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -129,7 +141,7 @@ class PPOConfig(config.RunConfig):
         return ("truncation", *more)
 
     def check(self) -> None:
-        """Reject an adaptive learning rate out of bounds and batches that environments cannot fill.
+        """Reject numbers that contradict each other and batches that environments cannot fill.
 
         Raises:
             ConfigError: naming the numbers and the nearest that fits.
@@ -142,6 +154,16 @@ class PPOConfig(config.RunConfig):
                 f"learning_rate={self.learning_rate} must be between learning_rate_schedule_min_lr="
                 f"{least} and learning_rate_schedule_max_lr={most}; the nearest is "
                 f"{min(max(self.learning_rate, least), most)}."
+            )
+        if self.memory_burn_in and self.memory is None:
+            raise ConfigError(
+                f"memory_burn_in={self.memory_burn_in} needs memory: set memory to gru or lstm, or "
+                "leave it out."
+            )
+        if self.memory_burn_in >= self.unroll_length:
+            raise ConfigError(
+                f"memory_burn_in={self.memory_burn_in} must be below unroll_length="
+                f"{self.unroll_length}: the steps after it are learned from."
             )
         unrolls = self.batch_size * self.num_minibatches
         # Every environment runs a whole number of unrolls in a training step, so that all of them

@@ -3,13 +3,15 @@
 The loss is in `losses.py`. Start reading at `PPOLearner.training_step`.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from brax.env import State
-from brax.training.agents.ppo.losses import Batch, compute_ppo_loss
+from brax.errors import ConfigError
+from brax.training.agents.ppo.losses import Batch, Memory, compute_ppo_loss
 from brax.training.agents.ppo.networks import PPOParams
 from brax.training.agents.ppo.optimizer import LRSchedule, adaptive_kl_learning_rate, make_optimizer
 from brax.training.distributed import devices
@@ -25,7 +27,7 @@ from brax.training.learner import (
     episodes,
     in_a_row,
 )
-from brax.training.nn import images
+from brax.training.nn import images, networks
 from brax.training.policies import make_inference_fn
 from brax.training.runner import acting
 
@@ -39,6 +41,10 @@ class PPOTrainingState(NamedTuple):
     key: jax.Array
     bad_updates: jax.Array
     """Consecutive updates that were skipped because their gradient was not finite, int32."""
+    memory: tuple[Memory, ...] = ()
+    """Memory of recurrent networks in the current episode of each environment, as the only entry;
+    empty without memory.
+    """
 
 
 class Learned(NamedTuple):
@@ -54,10 +60,28 @@ class PPOLearner(Learner):
     """The functions of PPO that are compiled: the first state and one training step."""
 
     def __init__(self, parts: Parts) -> None:
-        """Make the functions of the policy and the optimizer; nothing is compiled."""
+        """Make the functions of the policy and the optimizer; nothing is compiled.
+
+        Raises:
+            ConfigError: if only one of the networks has memory.
+        """
         super().__init__(parts)
+        both = parts.networks.policy_network, parts.networks.value_network
+        recurrent = [isinstance(network, networks.RecurrentNetwork) for network in both]
+        if any(recurrent) and not all(recurrent):
+            raise ConfigError(
+                "network_factory returned memory for only one of policy_network and value_network; "
+                "ppo needs it in both or in neither."
+            )
+        self._recurrent = all(recurrent)
         self._make_policy = make_inference_fn(parts.networks)
         self._optimizer = make_optimizer(self.config)
+
+    @property
+    def split(self) -> Mapping[str, int]:
+        """Parts of the training state that devices share: environments, and memory if any."""
+        own = {"memory": self.config.num_envs} if self._recurrent else {}
+        return {**super().split, **own}
 
     def init(self, key: jax.Array) -> PPOTrainingState:
         """Return the first training state."""
@@ -73,39 +97,57 @@ class PPOLearner(Learner):
             env_state=self.reset(env_key),
             key=train_key,
             bad_updates=jnp.int32(0),
+            memory=self._first_memory(),
         )
+
+    def fresh_environments(self, state: PPOTrainingState) -> PPOTrainingState:
+        """Reset all environments, and forget what was before."""
+        fresh: PPOTrainingState = super().fresh_environments(state)
+        return fresh._replace(memory=self._first_memory())
+
+    def _first_memory(self) -> tuple[Memory, ...]:
+        """Return the memory before the first steps of episodes."""
+        if not self._recurrent:
+            return ()
+        both = self.networks.policy_network, self.networks.value_network
+        return (Memory(*(jnp.zeros((self.config.num_envs, x.memory_size)) for x in both)),)
 
     def training_step(self, state: PPOTrainingState) -> tuple[PPOTrainingState, Tally]:
         """Collect experience, update the observation statistics, then learn from the experience."""
         key, collect_key, learn_key = jax.random.split(state.key, 3)
-        env_state, batch, acted = self._collect(state.params, state.env_state, collect_key)
+        state, batch, acted = self._collect(state, collect_key)
         # The statistics change before learning: the updates normalize by statistics that include
         # this batch. Log densities in the batch were computed with the older ones.
         normalizer = self.normalizer_after(state.params.normalizer, batch.observation)
         params = state.params._replace(normalizer=normalizer)
-        state = state._replace(params=params, env_state=env_state, key=key)
+        state = state._replace(params=params, key=key)
         state, updates = self._learn(state, batch, learn_key)
         return state, Tally(updates, acted)
 
     def _collect(
-        self, params: PPOParams, env_state: State, key: jax.Array
-    ) -> tuple[State, Batch, Episodes]:
+        self, state: PPOTrainingState, key: jax.Array
+    ) -> tuple[PPOTrainingState, Batch, Episodes]:
         """Run every environment for `num_unrolls` unrolls.
 
         Returns:
-            The environments' state, the experience with the unroll as first axis, and the sums over
+            The state after them, the experience with the unroll as first axis, and the sums over
             the episodes that ended.
         """
-        policy = self._make_policy(params)
+        params = state.params
+        policy = self._acting_policy(params)
 
-        def unroll(state: State, key: jax.Array) -> tuple[State, tuple[Batch, Any]]:
-            state, data = acting.generate_unroll(
-                self.env, state, policy, key, self.config.unroll_length, self.extra
+        def unroll(before: tuple[Any, ...], key: jax.Array) -> tuple[Any, tuple[Batch, Any]]:
+            env_state, remembered = before
+            env_state, memory, data = acting.generate_recurrent_unroll(
+                self.env, env_state, remembered, policy, key, self.config.unroll_length, self.extra
             )
-            return state, (self._batch(params, data), episodes(data.extras["state_extras"]))
+            batch = self._batch(params, data)
+            if remembered:
+                batch = batch._replace(memory=remembered[0])
+            return (env_state, memory), (batch, episodes(data.extras["state_extras"]))
 
         keys = jax.random.split(key, self.config.num_unrolls)
-        env_state, (batch, acted) = jax.lax.scan(unroll, env_state, keys)
+        after, (batch, acted) = jax.lax.scan(unroll, (state.env_state, state.memory), keys)
         unrolls = self.config.batch_size * self.config.num_minibatches
 
         def merge(x: jax.Array) -> jax.Array:
@@ -117,27 +159,53 @@ class PPOLearner(Learner):
         batch = jax.tree.map(merge, batch)
         places = devices.shardings(batch, self.mesh, unrolls)
         batch = jax.lax.with_sharding_constraint(batch, places)
-        return env_state, batch, jax.tree.map(lambda x: jnp.sum(x, axis=0), acted)
+        state = state._replace(env_state=after[0], memory=after[1])
+        return state, batch, jax.tree.map(lambda x: jnp.sum(x, axis=0), acted)
+
+    def _acting_policy(self, params: PPOParams) -> Callable[..., Any]:
+        """Return the policy of the rollouts; with memory, its extras have the critic's value too.
+
+        The critic's memory depends on all observations of the episode, so that it has to see them
+        one after the other, as the policy does.
+        """
+        policy: Callable[..., Any] = self._make_policy(params)
+        if not self._recurrent:
+            return policy
+
+        def act(observation: Any, key: jax.Array, memory: Memory) -> tuple[jax.Array, Any]:
+            action, extras = policy(observation, key, memory.policy)
+            value, remembered = self.networks.value_network.apply(
+                params.normalizer, params.value, observation, memory.value
+            )
+            memory = Memory(extras["memory"], remembered)
+            return action, {**extras, "value": value, "memory": memory}
+
+        return act
 
     def _batch(self, params: PPOParams, data: Any) -> Batch:
         """Return the experience of one unroll, with environments as first axis."""
         # Everything here is (time, env) until the last lines.
         termination, truncation = ends(data)
-        value, after = self._value(params, data.observation), data.next_observation
+        after, recorded = data.next_observation, data.extras["policy_extras"]
+        memory: tuple[jax.Array, ...] = ()
+        if self._recurrent:
+            value, memory = recorded["value"], (recorded["memory"].value,)
+        else:
+            value = self._value(params, data.observation)
         last, timeout_value = jax.tree.map(lambda x: x[-1], after), None
         if self.config.bootstrap_on_timeout:
-            next_value = self._value(params, after)
+            next_value = self._value(params, after, *memory)
             last_value = next_value[-1]
             # No update fits the values of last observations, which are never acted on. Clipped to
             # the range of the values in the same unroll, which are fitted, an extrapolation cannot
             # feed itself.
             timeout_value = jnp.clip(next_value, jnp.min(value, axis=0), jnp.max(value, axis=0))
         else:
-            last_value = self._value(params, last)
+            last_value = self._value(params, last, *(x[-1] for x in memory))
         steps = {
             "observation": data.observation,
-            "raw_action": data.extras["policy_extras"]["raw_action"],
-            "log_prob": data.extras["policy_extras"]["log_prob"],
+            "raw_action": recorded["raw_action"],
+            "log_prob": recorded["log_prob"],
             "value": value,
             "reward": data.reward * self.config.reward_scaling,
             "termination": termination,
@@ -148,9 +216,12 @@ class PPOLearner(Learner):
         steps = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)
         return Batch(**steps, last_observation=last, last_value=last_value)
 
-    def _value(self, params: PPOParams, observation: Any) -> jax.Array:
-        """Return the critic's values of observations."""
-        return self.networks.value_network.apply(params.normalizer, params.value, observation)
+    def _value(self, params: PPOParams, observation: Any, *memory: jax.Array) -> jax.Array:
+        """Return the critic's values of observations, each with the memory before it, if any."""
+        found = self.networks.value_network.apply(
+            params.normalizer, params.value, observation, *memory
+        )
+        return found[0] if memory else found
 
     def _learn(
         self, state: PPOTrainingState, batch: Batch, key: jax.Array

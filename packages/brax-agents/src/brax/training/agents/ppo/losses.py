@@ -3,6 +3,7 @@
 Start reading at `compute_ppo_loss`. Advantages come from `compute_gae` of `learning/advantages.py`.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,15 @@ from brax.training.agents.ppo.networks import PPONetworks, PPOParams
 
 # Google's brax has `compute_gae` at this path, so it is public here too.
 from brax.training.learning.advantages import compute_gae as compute_gae
+
+
+class Memory(NamedTuple):
+    """The memory of recurrent networks."""
+
+    policy: jax.Array
+    """Memory of the policy network, (n, memory_size)."""
+    value: jax.Array
+    """Memory of the value network, (n, memory_size)."""
 
 
 class Batch(NamedTuple):
@@ -39,6 +49,17 @@ class Batch(NamedTuple):
     """Observations after the last steps, leaves (n, ...)."""
     last_value: jax.Array
     """Values of the last observations at the time of acting, (n,)."""
+    memory: Memory | None = None
+    """Memory before the first steps, from the time of acting; None if the networks have none."""
+
+    @property
+    def first(self) -> jax.Array:
+        """1 for a step whose episode began after the first step of the unroll, else 0, (n, time).
+
+        The memory before the first step is already that of its episode.
+        """
+        ended = self.termination + self.truncation
+        return jnp.concatenate([jnp.zeros_like(ended[:, :1]), ended[:, :-1]], axis=1)
 
     @property
     def used(self) -> jax.Array:
@@ -70,6 +91,7 @@ class PPOLossConfig(NamedTuple):
     advantage_estimator: str
     clipping_epsilon_value: float | None = None
     recompute_targets: bool = False
+    memory_burn_in: int = 0
 
 
 def compute_ppo_loss(
@@ -81,6 +103,10 @@ def compute_ppo_loss(
     critic and the statistics that the updates change. Values that no update fits stay those of the
     time of acting even then: of observations that episodes end with, and of steps that are not
     used.
+
+    Networks with memory run over each unroll from the memory at the time of acting, so that
+    gradients go back through time to its first step. With `memory_burn_in` the first steps only
+    bring the memory up to date, without a gradient, and are not learned from.
 
     Args:
         params: parameters; the gradient is taken by `policy` and `value`.
@@ -95,15 +121,19 @@ def compute_ppo_loss(
     Source: Schulman et al. 2017 (1707.06347), eq. 7 and 9.
     """
     actions = networks.parametric_action_distribution
-    logits = networks.policy_network.apply(params.normalizer, params.policy, batch.observation)
+    if config.memory_burn_in:
+        batch = _burned_in(params, batch, networks, config.memory_burn_in)
+    logits, _ = _over_unrolls(networks.policy_network.apply, params, "policy", batch)
     # Eq. 6, r(theta): from logarithms, since densities of many actions underflow.
     ratio = jnp.exp(actions.log_prob(logits, batch.raw_action) - batch.log_prob)
     critic = networks.value_quantiles or networks.value_network.apply
-    found = critic(params.normalizer, params.value, batch.observation)
+    found, memory = _over_unrolls(critic, params, "value", batch)
     values = jnp.mean(found, axis=-1) if networks.value_quantiles else found
     if config.recompute_targets:
         critic = networks.value_network.apply
-        last_value = critic(params.normalizer, params.value, batch.last_observation)
+        last_value = critic(params.normalizer, params.value, batch.last_observation, *memory)
+        if memory:
+            last_value, _ = last_value
         target, advantage = targets(batch, values, last_value, config)
     else:
         target, advantage = targets(batch, batch.value, batch.last_value, config)
@@ -124,6 +154,44 @@ def compute_ppo_loss(
         # of the mean of -log(ratio).
         "kl_estimate": jnp.mean(ratio - 1.0 - jnp.log(ratio)),
     }
+
+
+def _over_unrolls(
+    apply: Callable[..., Any], params: PPOParams, name: str, batch: Batch
+) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    """Return a network's outputs at all steps, (n, time, ...), and its memory after the last.
+
+    The memory, (n, memory_size), is the only entry of a tuple, which is empty without memory.
+
+    Args:
+        apply: applies the network.
+        params: all parameters.
+        name: name of the network in `params` and in a `Memory`.
+        batch: experience.
+    """
+    given = params.normalizer, getattr(params, name), batch.observation
+    if batch.memory is None:
+        return apply(*given), ()
+    outputs, memory = apply(*given, getattr(batch.memory, name), batch.first)
+    return outputs, (memory,)
+
+
+def _burned_in(params: PPOParams, batch: Batch, networks: PPONetworks, steps: int) -> Batch:
+    """Return the experience after the first steps, with memory from the current networks."""
+    early = batch._replace(observation=jax.tree.map(lambda x: x[:, :steps], batch.observation))
+    early = early._replace(
+        termination=batch.termination[:, :steps], truncation=batch.truncation[:, :steps]
+    )
+    _, policy = _over_unrolls(networks.policy_network.apply, params, "policy", early)
+    _, value = _over_unrolls(networks.value_network.apply, params, "value", early)
+    begins = batch.first[:, steps, None] > 0
+    memory = Memory(*(jnp.where(begins, 0.0, x) for x in (*policy, *value)))
+    late = {
+        name: jax.tree.map(lambda x: x[:, steps:], getattr(batch, name))
+        for name in Batch._fields
+        if name not in ("last_observation", "last_value", "memory")
+    }
+    return batch._replace(**late, memory=jax.lax.stop_gradient(memory))
 
 
 def quantile_huber_loss(quantiles: jax.Array, targets: jax.Array, kappa: float = 1.0) -> jax.Array:

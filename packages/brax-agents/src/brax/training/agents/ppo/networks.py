@@ -40,6 +40,8 @@ def make_ppo_networks(
     mean_kernel_init_kwargs: Mapping[str, Any] | None = None,
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
+    memory: str | None = None,
+    memory_size: int = 64,
 ) -> PPONetworks:
     """Return PPO's networks for vectors.
 
@@ -69,6 +71,9 @@ def make_ppo_networks(
         mean_kernel_init_kwargs: keyword arguments of that function.
         use_distributional_critic: let the value network learn quantiles of the return.
         num_quantiles: number of quantiles.
+        memory: recurrent cell in front of the layers of either network, `gru` or `lstm`; None is
+            none.
+        memory_size: number of its units.
 
     Raises:
         ConfigError: if a name is unknown, or a number is not allowed.
@@ -94,6 +99,7 @@ def make_ppo_networks(
         mean_kernel_init_kwargs=mean_kernel_init_kwargs,
         use_distributional_critic=use_distributional_critic,
         num_quantiles=num_quantiles,
+        memory=networks.memory_of(memory, memory_size),
     )
 
 
@@ -116,6 +122,7 @@ def of_readers(
     output_kernel_init_kwargs: Mapping[str, Any] | None = None,
     use_distributional_critic: bool,
     num_quantiles: int,
+    memory: networks.RecurrentCell | None = None,
     **policy_settings: Any,
 ) -> PPONetworks:
     """Return PPO's networks over the parts of observations that the two readers take.
@@ -134,6 +141,7 @@ def of_readers(
         ),
         mean_kernel_init=_initializer(mean_kernel_init_fn, mean_kernel_init_kwargs),
         output_kernel_init=_initializer(output_kernel_init_fn, output_kernel_init_kwargs),
+        memory=memory,
         **policy_settings,
     )
     value_network = networks.make_mlp(
@@ -145,13 +153,12 @@ def of_readers(
         kernel_init=networks.initializer_of(
             value_network_kernel_init_fn, value_network_kernel_init_kwargs
         ),
+        memory=memory,
     )
     if not use_distributional_critic:
         return PPONetworks(policy_network, networks.single(value_network), actions)
     # Only the loss needs the quantiles; everywhere else a value is their mean.
-    means = networks.FeedForwardNetwork(
-        value_network.init, lambda *inputs: jnp.mean(value_network.apply(*inputs), axis=-1)
-    )
+    means = networks.mapped(value_network, lambda quantiles: jnp.mean(quantiles, axis=-1))
     return PPONetworks(policy_network, means, actions, value_network.apply)
 
 

@@ -48,6 +48,8 @@ def make_ppo_networks_vision(
     output_kernel_init_kwargs: Mapping[str, Any] | None = None,
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
+    memory: str | None = None,
+    memory_size: int = 64,
 ) -> PPONetworks:
     """Return PPO's networks for a dictionary of observations with images.
 
@@ -109,4 +111,5 @@ def make_ppo_networks_vision(
         output_kernel_init_kwargs=output_kernel_init_kwargs,
         use_distributional_critic=use_distributional_critic,
         num_quantiles=num_quantiles,
+        memory=networks.memory_of(memory, memory_size),
     )
