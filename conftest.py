@@ -1,9 +1,11 @@
 """Settings of every test run: the compilation cache, and which devices the run is on."""
 
+import functools
 import gc
 import importlib.util
 import os
 import resource
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -69,3 +71,36 @@ def few_programs() -> Iterator[None]:
         import jax
 
         jax.clear_caches()
+
+
+SOFTWARE = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+"""Switches of Chromium that let it draw where there is no screen."""
+
+
+def _chromium() -> str:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("BRAX_BROWSER") or next(filter(None, map(shutil.which, names)), "")
+
+
+@pytest.fixture(scope="session")
+def launch():
+    """Start headless Chromium through Playwright; skip if one of them is missing."""
+    path, missing = _chromium(), ""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing = "playwright is not installed (pip install playwright)"
+    missing = missing or ("" if path else "no Chromium found (apt install chromium)")
+    if missing and os.environ.get("BRAX_REQUIRE_BROWSER") == "1":
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+    with sync_playwright() as driver:
+        start = functools.partial(driver.chromium.launch, executable_path=path)
+        yield lambda *flags: start(args=["--no-sandbox", *flags])
+
+
+@pytest.fixture(scope="session")
+def browser(launch):
+    """Return a browser that draws by software, as machines without a screen do."""
+    return launch(*SOFTWARE)

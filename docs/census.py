@@ -87,8 +87,11 @@ def section(title: str, rows: list[Row]) -> str:
         f"{counts['agrees']} step as in MuJoCo, {counts['differs']} differ, {counts['loads']} load "
         f"and were not compared, {counts['refused']} are refused, {counts['fails']} fail."
     )
+    # Reasons name XML elements, which Markdown would take for HTML.
+    escaped = [r._replace(reason=r.reason.replace("<", "&lt;")) for r in mine]
     table = [
-        " | ".join([f"| {r.file}", r.status, r.reason, *map(_number, r[3:])]) + " |" for r in mine
+        " | ".join([f"| {r.file}", r.status, r.reason, *map(_number, r[3:])]) + " |"
+        for r in escaped
     ]
     return "\n".join([f"## {title}: {len(mine)} files", "", told, "", HEAD, *table, ""])
 

@@ -210,7 +210,11 @@ def rows(largest: float) -> list[Row]:
 
 def table(found: Sequence[Row]) -> str:
     """Return the rows as the page has them."""
-    return "\n".join(f"| {row.file} | {row.status} | {row.reason} | {row.close} |" for row in found)
+    # Reasons name XML elements, which Markdown would take for HTML.
+    return "\n".join(
+        f"| {row.file} | {row.status} | {row.reason.replace('<', '&lt;')} | {row.close} |"
+        for row in found
+    )
 
 
 def page(found: Sequence[Row]) -> str:

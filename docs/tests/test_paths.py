@@ -28,3 +28,10 @@ def test_the_glossary_s_places_exist():
     places = [place for row in rows for place in re.findall(r"`([\w/.]+)`", row)]
     assert len(places) > 80
     assert [place for place in places if not any((root / place).exists() for root in roots)] == []
+
+
+def test_the_site_shows_every_page():
+    """`hatch run docs:build` fails if it does not, in another environment than this one."""
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert [page for page in sorted(pages) if f"{page}\n" not in navigation] == []

@@ -1,0 +1,45 @@
+"""The built site, and a page of a browser that shows it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """Build the site, strictly, and return its folder."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture
+def show(site, browser):
+    """Return a function that opens a page of the site from disk, and records what goes wrong."""
+    contexts = []
+
+    def opened(name, width=1300, colors="light"):
+        contexts.append(
+            browser.new_context(viewport={"width": width, "height": 900}, color_scheme=colors)
+        )
+        page = contexts[-1].new_page()
+        page.requested, page.problems = [], []
+        page.on("request", lambda request: page.requested.append(request.url))
+        page.on("requestfailed", lambda request: page.problems.append(request.url))
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on(
+            "console",
+            lambda message: message.type == "error" and page.problems.append(message.text),
+        )
+        page.goto(f"{(site / name).as_uri()}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
