@@ -4,7 +4,6 @@ import functools
 import gc
 import importlib.util
 import os
-import resource
 import shutil
 import signal
 import sys
@@ -12,6 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 # Read by JAX when it is imported, here and in the processes that tests start.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brax" / "jax-tests"
@@ -67,7 +71,8 @@ def few_programs() -> Iterator[None]:
     yield
     maps = Path("/proc/self/maps")
     mappings = maps.read_bytes().count(b"\n") if maps.exists() else 0
-    if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 6 * 2**20 or mappings > 15_000:  # KiB
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0  # KiB
+    if used > 6 * 2**20 or mappings > 15_000:
         import jax
 
         jax.clear_caches()

@@ -22,6 +22,8 @@ CHANGES = {f"changes/{p.parent.name}.md": p for p in sorted(ROOT.glob("packages/
 PAGES = {
     "index.md": ROOT / "README.md",
     "contributing.md": ROOT / "CONTRIBUTING.md",
+    "code-of-conduct.md": ROOT / "CODE_OF_CONDUCT.md",
+    "security.md": ROOT / "SECURITY.md",
     **CHANGES,
 }
 """The files outside docs/ that are pages of the site."""
