@@ -2,6 +2,7 @@
 
 import json
 import types
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import jax
@@ -86,3 +87,28 @@ def test_a_result_that_is_not_finite_does_not_count(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "brax: broken_drift: state.x is not finite after the rollout\n"
+
+
+@pytest.mark.slow
+@pytest.mark.gpu_aot
+def test_explains_a_rollout_on_a_gpu_that_is_not_there(capsys):
+    arguments = ["bench", "drift", "--batch-size", "64", "--length", "10", "--explain"]
+    assert cli.main([*arguments, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["target"] == "sm_90"
+    # At least one kernel a step reads and writes the two numbers of each environment.
+    assert row["kernels_per_step"] >= 1
+    assert row["bytes_per_environment_step"] >= 2 * 2 * 4
+    assert row["registers"] > 0
+    assert row["spilled_bytes"] == row["host_synchronizations"] == 0
+    kernels, traffic = row["kernels_per_step"], 64 * row["bytes_per_environment_step"]
+    seconds = max(kernels * 1.9e-6, traffic / 3.35e12)
+    assert row["estimated_steps_per_second"] == pytest.approx(64 / seconds)
+    assert cli.main(arguments) == 0
+    assert "Nothing ran on a GPU" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(bool(find_spec("jax_cuda12_plugin")), reason="JAX's CUDA plugin is installed")
+def test_says_what_explaining_a_gpu_needs(capsys):
+    assert cli.main(["bench", "drift", "--explain"]) == 2
+    assert 'pip install "jax[cuda12]"' in capsys.readouterr().err

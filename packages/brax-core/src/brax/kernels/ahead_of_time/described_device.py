@@ -24,17 +24,23 @@ class Compiled(NamedTuple):
     hlo: str
     """The optimized program, in XLA's text form: each operation outside of a fused computation is a
     kernel."""
-    ptx: str
-    """The kernels' code, in NVIDIA's assembly language."""
+    ptx: tuple[str, ...]
+    """The kernels' code in NVIDIA's assembly language, a module for each file that XLA wrote."""
     temporary_bytes: int
     """Device memory that the program needs beside its operands and results."""
     seconds: float
     """Time of tracing and compiling, on this machine."""
 
 
+def use_no_card() -> None:
+    """Have JAX run on the CPU and its CUDA plugin do without a driver, before JAX's first use."""
+    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
+    jax.config.update("jax_platforms", "cpu")
+
+
 @functools.cache
 def device(target: str) -> Any:
-    """Return a described device, as JAX's object.
+    """Return a described device, as JAX's object. On a machine without a card see `use_no_card`.
 
     Args:
         target: one of `TARGETS`.
@@ -47,8 +53,6 @@ def device(target: str) -> Any:
         raise ConfigError(
             f"the target must be one of the described devices ({allowed}): {target!r}"
         )
-    # The plugin would look for a driver, which compilation does not need.
-    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
     text = (Path(__file__).parent / f"{target}.txtpb").read_text()
     try:
         topology = topologies.get_topology_desc(
@@ -95,6 +99,6 @@ def compile_for(
         )
         compiled = program.trace(*args).lower(lowering_platforms=("cuda",)).compile()
         seconds = time.perf_counter() - start
-        ptx = "\n".join(path.read_text() for path in sorted(Path(folder).glob("*.ptx")))
+        ptx = tuple(path.read_text() for path in sorted(Path(folder).glob("*.ptx")))
     memory = compiled.memory_analysis()
     return Compiled(compiled.as_text() or "", ptx, int(memory.temp_size_in_bytes), seconds)
