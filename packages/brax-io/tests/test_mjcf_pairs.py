@@ -158,3 +158,25 @@ def test_what_is_no_pair_is_refused(pair, told):
     with pytest.raises(ModelError) as error:
         builder.build()
     assert told in str(error.value)
+
+
+CARRIED = """<mujoco><option><flag filterparent="{}"/></option><worldbody>
+<geom name="world" pos="0 0 -.9"/>
+<body mocap="true"><geom name="hand"/><body pos="0 0 .2"><geom name="palm"/></body>
+  <body pos="0 0 .5"><joint type="slide"/><geom name="finger"/>
+    <body pos="0 0 .5"><joint type="slide"/><geom name="tip"/></body></body>
+  <body pos="0 .5 0"><joint type="slide"/><geom name="thumb"/></body></body>
+<body mocap="true" pos="0 0 .3"><geom name="other"/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("flag", ["enable", "disable"])
+def test_a_mocap_body_is_the_parent_of_what_it_carries(flag):
+    """It was the world, so that a hand collided with its own fingers."""
+    text = CARRIED.format(flag).replace("<geom", '<geom size="1"')
+    system, model = mjcf.loads(text), mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    right = {frozenset(model.geom(g).name for g in c.geom) for c in data.contact}
+    pairs = [p for group in system.collisions for p in zip(group.geom1, group.geom2, strict=True)]
+    assert {frozenset(system.geom_names[g] for g in pair) for pair in pairs} == right

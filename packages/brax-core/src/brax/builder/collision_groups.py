@@ -22,18 +22,19 @@ def candidate_pairs(
 
     A pair is tested if the bits match, if its geoms are neither on one link nor on a link and its
     parent (unless that is the world, or `filterparent` is False), and if its bodies are not
-    excluded.
+    excluded. A mocap body is the parent of the links on it.
 
     Source: MuJoCo's documentation, chapter Computation, section Collision, Selection.
     """
-    parents = {x.name: x.parent for x in links}
+    parents = {x.name: x.on or x.parent for x in links}
     for i, a in enumerate(geoms):
         for j, b in enumerate(geoms[i + 1 :], i + 1):
             bits = a.contype & b.conaffinity or b.contype & a.conaffinity
             # Geoms of a link and its parent overlap at the joint. The world does not count as a
             # parent, or nothing could stand on the ground.
-            nested = WORLD not in (a.body, b.body) and (
-                parents[a.body] == b.body or parents[b.body] == a.body
+            first, second = a.on or a.body, b.on or b.body
+            nested = WORLD not in (first, second) and (
+                parents.get(first) == second or parents.get(second) == first
             )
             # Exclusions name bodies as described, several of which may be fused into one link.
             apart = a.body != b.body and frozenset((a.origin, b.origin)) not in excluded
