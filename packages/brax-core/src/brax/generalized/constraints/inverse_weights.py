@@ -19,6 +19,7 @@ from brax.components import Vec3, quat, vec3, zero_vec
 from brax.generalized.smooth_dynamics.structure import dof_parents, structure
 from brax.joints import JointParams
 from brax.kinematics import Frames
+from brax.spatial import Spatial
 
 Array = np.ndarray
 
@@ -198,12 +199,19 @@ def _paths(sys: System, at: "_Rest", places: InertialFrames) -> Array:
         still,
         still,
     )
-    reach = tendon_reach(jax.tree.map(lambda a: a[..., None], sys), frames)
-    pushes = np.array([*reach.push.ang, *reach.push.lin], float)[..., 0].T
-    for tendon, link, push in zip(reach.owner, reach.link, pushes, strict=True):
+    owner, links, push = _pulls(sys, frames)
+    pushes = np.array([*push.ang, *push.lin], float)[..., 0].T
+    for tendon, link, force in zip(owner, links, pushes, strict=True):
         # The wrench of a unit tension on each link, times the link's Jacobian.
-        out[tendon] += push @ at.jacobian(link, np.zeros(3))
+        out[tendon] += force @ at.jacobian(int(link), np.zeros(3))
     return out
+
+
+@jax.jit  # one program: its hundreds of operations would be compiled one by one
+def _pulls(sys: System, frames: Frames) -> tuple[Any, Any, Spatial]:
+    """Return the tendon and the link of each pull of a unit tension, and its wrench."""
+    reach = tendon_reach(jax.tree.map(lambda a: a[..., None], sys), frames)
+    return reach.owner, reach.link, reach.push
 
 
 def _subspace(sys: System, pos: Array, rot: list[Array]) -> Array:
