@@ -119,19 +119,20 @@ def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
     if path.suffix != ".urdf" and not _moves(path):
         return
     try:
-        size = _load(path).qd_size()
+        with jax.enable_x64(True):
+            system = _load(path)
     except ModelError as error:
         yield Row(name, "refused", reasons(error.problems or (str(error),)))
         return
     except Exception as error:  # a fault, which the table shows
         yield _fault(name, error)
         return
-    if size > largest:
-        yield Row(name, "loads", f"{size} degrees of freedom")
+    if system.qd_size() > largest:
+        yield Row(name, "loads", f"{system.qd_size()} degrees of freedom")
         return
     yield Row(name, "loads", "steps not compared")
     try:
-        yield _compared(name, path)
+        yield _compared(name, system)
     except Exception as error:
         yield _fault(name, error)
     finally:
@@ -150,15 +151,14 @@ def _load(path: Path) -> System:
         return urdf.load(path, floating_base=True, allow_external_assets=True)
 
 
-def _compared(name: str, path: Path) -> Row:
-    """Compare a file's steps with MuJoCo's."""
-    model = mujoco_steps.exact(mujoco_model(path))
+def _compared(name: str, system: System) -> Row:
+    """Compare a file's steps with MuJoCo's; the system is in double precision."""
+    model = mujoco_steps.exact(mujoco_model(system))
     try:
         before, after = mujoco_steps.simulated(model, STATES)
     except FloatingPointError as error:
         return Row(name, "loads", str(error))
     with jax.enable_x64(True):
-        system = _load(path)
         error, put = mujoco_steps.both_errors(system, model, before, after)
         read = mujoco_steps.sensor_error(system, model, before)
     worst, exchanged = float(error.max()), None if put is None else float(put.max())
@@ -167,12 +167,9 @@ def _compared(name: str, path: Path) -> Row:
     return Row(name, "agrees" if agrees else "differs", reason, worst, exchanged, read)
 
 
-def mujoco_model(path: Path) -> mujoco.MjModel:
-    """Return the model as MuJoCo has it, with its present search for contacts."""
-    if path.suffix == ".urdf":
-        model = copy.copy(_load(path).file_model.model)
-    else:
-        model = mjcf.load_mjmodel(path, allow_external_assets=True)
+def mujoco_model(system: System) -> mujoco.MjModel:
+    """Return MuJoCo's model of a system that was loaded, with its present search for contacts."""
+    model = copy.copy(system.file_model.model)
     model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
     return model
 

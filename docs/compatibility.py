@@ -139,7 +139,7 @@ def judge(name: str, path: Path, largest: float = np.inf) -> Row:
     if sys.qd_size() > largest:
         return Row(name, "loads", f"{sys.qd_size()} degrees of freedom, not simulated")
     depth, finite = simulate(sys, start)
-    theirs = mujoco_depth(path)
+    theirs = mujoco_depth(sys)
     told = (
         f"{1000 * depth:.1f} mm deep, MuJoCo {1000 * theirs:.1f} mm"
         if depth > 5e-5
@@ -168,9 +168,9 @@ def simulate(sys: System, state: object) -> tuple[float, bool]:
     return (0.0 if found is None else float(max(0.0, -found.dist.min()))), True
 
 
-def mujoco_depth(path: Path) -> float:
+def mujoco_depth(sys: System) -> float:
     """Return the depth of MuJoCo's deepest contact after the same time."""
-    model = census.mujoco_model(path)
+    model = census.mujoco_model(sys)
     data = mujoco.MjData(model)
     while data.time < mujoco_steps.SECONDS:
         mujoco.mj_step(model, data)
@@ -179,10 +179,11 @@ def mujoco_depth(path: Path) -> float:
 
 def compared(path: Path) -> str:
     """Return how near steps are to MuJoCo's, if necessary also with the contacts exchanged."""
-    model = mujoco_steps.exact(census.mujoco_model(path))
-    before, after = mujoco_steps.simulated(model, STATES)
     with jax.enable_x64(True):
         sys = mjcf.load(path, allow_external_assets=True)
+    model = mujoco_steps.exact(census.mujoco_model(sys))
+    before, after = mujoco_steps.simulated(model, STATES)
+    with jax.enable_x64(True):
         error, put = mujoco_steps.both_errors(sys, model, before, after)
     told = closeness(error)
     return told if put is None else f"{told}; with its contacts {closeness(put)}"
