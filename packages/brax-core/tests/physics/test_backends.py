@@ -2,10 +2,12 @@
 
 from types import SimpleNamespace
 
+import jax
+import jax.export
 import jax.numpy as jnp
 from native_lab import form_of, kernel_of
 
-from brax.kernels.batch_last import BACKENDS
+from brax.kernels.batch_last import BACKENDS, batch_last
 from brax.kernels.codegen import cpu, xla
 from brax.kernels.codegen.backend import compiled
 from brax.kernels.codegen.explain import Outcome
@@ -37,3 +39,11 @@ def test_a_call_with_nothing_to_compute_is_left_to_xla():
     for args in ([jnp.ones((2, 0))], []):
         outcome = cpu.supports(kernel_of(lambda *x: (jnp.ones((1, 1)),), args), form_of(args))
         assert outcome.reason == "nothing to compute"
+
+
+def test_an_exported_program_has_xlas_operations_only():
+    """`jax.export` rejects calls of native functions, which another process does not have."""
+    step = jax.jit(jax.vmap(batch_last(lambda x: x * x - 1)))
+    for platforms in (["cpu"], ["cuda"], ["cpu", "cuda"]):
+        exported = jax.export.export(step, platforms=platforms)(jnp.ones((3, 2)))
+        assert "custom_call" not in exported.mlir_module()

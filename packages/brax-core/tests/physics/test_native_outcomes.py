@@ -49,7 +49,7 @@ def test_a_warning_names_the_operation_and_its_line_once():
     assert outcomes == [EIGH]
     (said,) = [str(w.message) for w in caught if "XLA compiles" in str(w.message)]
     assert said.startswith(
-        "XLA compiles the kernel stretched, because the CPU code generator does not translate "
+        "XLA compiles the kernel stretched, because the code generator does not translate "
         f"the operation 'eigh' ({EIGH.where}). "
     )
 

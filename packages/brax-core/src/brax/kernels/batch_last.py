@@ -25,10 +25,10 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from jax.sharding import PartitionSpec as P
 
-from brax.kernels.codegen import cpu, xla
+from brax.kernels.codegen import cpu, cuda, xla
 from brax.kernels.codegen.backend import Backend, compiled
-from brax.kernels.codegen.call import DEVICES, Form, Kernel, trace
-from brax.kernels.codegen.jax_internals import placement
+from brax.kernels.codegen.call import DEVICES, Form, Kernel, Known, trace
+from brax.kernels.codegen.jax_internals import Placement, exported, placement
 from brax.kernels.tiling import batch_size, merge, split
 
 FlatFunction = Callable[..., tuple[jax.Array, ...]]
@@ -38,10 +38,20 @@ _primitive = Primitive("batch_last")
 _primitive.multiple_results = True
 
 
-def _boundary(*operands: Any, fun: FlatFunction) -> list[jax.Array]:
+Knowns = Sequence[Known | None]
+"""For each operand, its numbers if they are known while a program is traced."""
+
+
+def _boundary(*operands: Any, fun: FlatFunction, known: Knowns = ()) -> list[jax.Array]:
     """Bind the primitive: the function of flat operands, as one operation."""
+    known = tuple(known) if any(known) else ()
     # `DEVICES` has JAX decide on the devices before this operation is lowered.
-    return list(_primitive.bind(*operands, fun=fun, devices=DEVICES))
+    return list(_primitive.bind(*operands, fun=fun, devices=DEVICES, known=known))
+
+
+def _all(known: Knowns, count: int) -> Knowns:
+    """Return an entry for each of so many operands."""
+    return known or (None,) * count
 
 
 def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..., Any]:
@@ -67,7 +77,11 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
         flat, out_tree = _flat_function(fun, tree, widen)
         # A batch of size one, which `_batch` widens for each `vmap` around the call.
         columns = _align([jnp.asarray(leaf)[..., None] for leaf in leaves])
-        out = _boundary(*columns, fun=flat)
+        known = [
+            None if wide or isinstance(leaf, jax.core.Tracer) else Known(leaf)
+            for leaf, wide in zip(leaves, widen, strict=True)
+        ]
+        out = _boundary(*columns, fun=flat, known=known)
         return jax.tree.unflatten(out_tree(), [x[..., 0] for x in out])
 
     return per_environment
@@ -155,7 +169,7 @@ def _kernel_of(fun: FlatFunction, avals: Sequence[Any]) -> Kernel:
     return _kernel(fun, *((a.shape[:-1], a.dtype) for a in avals))
 
 
-def _abstract(*avals: Any, fun: FlatFunction, devices: Any) -> list[Any]:
+def _abstract(*avals: Any, fun: FlatFunction, devices: Any, known: Knowns = ()) -> list[Any]:
     """Return the abstract values of the results, which all have the whole batch."""
     size = batch_size(avals)
     results = _kernel_of(fun, avals).closed.out_avals
@@ -209,8 +223,9 @@ def _compiled(fun: FlatFunction) -> FlatFunction:
     return jax.jit(functools.partial(_boundary, fun=fun))
 
 
-def _run(*operands: jax.Array, fun: FlatFunction, devices: Any) -> list[jax.Array]:
+def _run(*operands: jax.Array, fun: FlatFunction, devices: Any, known: Knowns) -> list[jax.Array]:
     """Compute the results on arrays, outside of any transformation."""
+    # Here every operand is known, but the next call has other numbers.
     # Who disables `jit` debugs, and wants to step through the function.
     if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
         return list(fun(*operands))
@@ -221,7 +236,13 @@ _primitive.def_impl(_run)
 
 
 def _lower(
-    platform: str, backends: Sequence[Backend], ctx: Any, *operands: Any, fun: Any, devices: Any
+    platform: str,
+    backends: Sequence[Backend],
+    ctx: Any,
+    *operands: Any,
+    fun: Any,
+    devices: Any,
+    known: tuple[Known | None, ...],
 ) -> Any:
     """Lower the primitive by the first backend that supports the call.
 
@@ -232,21 +253,24 @@ def _lower(
         *operands: the operands.
         fun: the function of flat operands.
         devices: see `_boundary`.
+        known: the operands that are known.
     """
     # Only native code is called differently on several devices.
-    place = placement(ctx) if platform else ()
+    place = placement(ctx) if platform else Placement(1, True)
     kernel = _kernel_of(fun, ctx.avals_in)
 
     def called(*operands: jax.Array) -> list[jax.Array]:
         sharded = any(jax.typeof(x).sharding.spec[-1] is not None for x in operands)
         sizes = tuple(x.shape[-1] for x in operands)
-        form = Form(platform, sizes, sharded, *place)
-        return _placed(fun, operands, compiled(kernel, form, backends))
+        form = Form(platform, sizes, sharded, place.devices, place.per_device, known)
+        # Another process knows no native functions, and JAX exports no calls of them.
+        mine = (xla,) if exported(ctx) else backends
+        return _placed(fun, operands, compiled(kernel, form, mine))
 
     return mlir.lower_fun(called, multiple_results=True)(ctx, *operands)
 
 
-BACKENDS: dict[str, Sequence[Backend]] = {"": (xla,), "cpu": (cpu, xla)}
+BACKENDS: dict[str, Sequence[Backend]] = {"": (xla,), "cpu": (cpu, xla), "cuda": (cuda, xla)}
 """The backends of each platform, in the order in which they are asked."""
 
 for _platform, _backends in BACKENDS.items():
@@ -256,7 +280,7 @@ for _platform, _backends in BACKENDS.items():
 
 
 def _batch(
-    operands: Sequence[Any], dims: Sequence[Any], *, fun: FlatFunction, devices: Any
+    operands: Sequence[Any], dims: Sequence[Any], *, fun: FlatFunction, devices: Any, known: Knowns
 ) -> tuple[Any, Any]:
     """Batch the primitive: fold the vmapped axis into the batch axis, as its outer part."""
     mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
@@ -267,7 +291,8 @@ def _batch(
         for x, d in zip(operands, dims, strict=True)
     )
     folded = [_fold(x, d, new, old) for x, d in zip(operands, dims, strict=True)]
-    out = _boundary(*_align(folded), fun=fun)
+    known = [k if d is None else None for k, d in zip(_all(known, len(dims)), dims, strict=True)]
+    out = _boundary(*_align(folded), fun=fun, known=known)
     return [_unfold(x, new, old) for x in out], [0] * len(out)
 
 
@@ -315,7 +340,12 @@ def _is_zero(t: Any) -> bool:
 
 
 def _jvp(
-    primals: Sequence[jax.Array], tangents: Sequence[Any], *, fun: FlatFunction, devices: Any
+    primals: Sequence[jax.Array],
+    tangents: Sequence[Any],
+    *,
+    fun: FlatFunction,
+    devices: Any,
+    known: Knowns,
 ) -> tuple[list[jax.Array], list[Any]]:
     """Differentiate the primitive: bind the function, and its derivative on its own.
 
@@ -323,14 +353,16 @@ def _jvp(
     """
     # Two operations, not one with all results: reverse mode computes the first and keeps the
     # operands of the second.
-    out = _boundary(*primals, fun=fun)
+    out = _boundary(*primals, fun=fun, known=known)
     moving = tuple(not _is_zero(t) for t in tangents)
     # Integers and truth values have no tangents.
     smooth = tuple(jnp.issubdtype(x.dtype, jnp.inexact) for x in out)
     if not any(moving) or not any(smooth):
         return out, [_zero_tangent(x) for x in out]
     given = [t for t, m in zip(tangents, moving, strict=True) if m]
-    d_out = iter(_boundary(*_align([*primals, *given]), fun=_linearized(fun, moving, smooth)))
+    d_fun = _linearized(fun, moving, smooth)
+    d_known = [*_all(known, len(primals)), *(None for _ in given)]
+    d_out = iter(_boundary(*_align([*primals, *given]), fun=d_fun, known=d_known))
     return out, [next(d_out) if s else _zero_tangent(x) for x, s in zip(out, smooth, strict=True)]
 
 
@@ -377,7 +409,7 @@ def _linearized(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Any, fun: FlatFunction, devices: Any
+    cotangents: Sequence[Any], *operands: Any, fun: FlatFunction, devices: Any, known: Knowns
 ) -> list[Any]:
     """Transpose the primitive: bind the transposed function, and sum over environments if needed.
 
@@ -386,19 +418,24 @@ def _transpose(
     """
     linear = tuple(ad.is_undefined_primal(x) for x in operands)
     present = tuple(not _is_zero(c) for c in cotangents)
-    known, unknown = split(operands, linear)
+    residuals, unknown = split(operands, linear)
     avals = [x.aval for x in unknown]
     if not any(present):
-        return merge([None] * len(known), [ad.Zero(a) for a in avals], linear)
+        return merge([None] * len(residuals), [ad.Zero(a) for a in avals], linear)
     given = [c for c, p in zip(cotangents, present, strict=True) if p]
     shapes = tuple((a.shape[:-1], a.dtype) for a in avals)
-    shares = _boundary(*_align([*known, *given]), fun=_transposed(fun, linear, present, shapes))
+    numbers, _ = split(_all(known, len(operands)), linear)
+    shares = _boundary(
+        *_align([*residuals, *given]),
+        fun=_transposed(fun, linear, present, shapes),
+        known=[*numbers, *(None for _ in given)],
+    )
     # An operand of batch size one was broadcast, and the transpose of a broadcast is a sum.
     summed = [
         x if x.shape[-1] == a.shape[-1] else jnp.sum(x, axis=-1, keepdims=True)
         for x, a in zip(shares, avals, strict=True)
     ]
-    return merge([None] * len(known), summed, linear)
+    return merge([None] * len(residuals), summed, linear)
 
 
 ad.primitive_transposes[_primitive] = _transpose

@@ -77,6 +77,27 @@ DEVICES = _devices()
 """The parameter of the kernel's operation that `_devices` describes."""
 
 
+class Known:
+    """A shared operand whose numbers are known while a program is lowered, such as a model's.
+
+    Two are equal only if they are the same array, so that comparing programs reads no numbers.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        """Keep the array, without the axis of the batch."""
+        self.array = array
+
+    def __hash__(self) -> int:
+        """Return a hash of the array's identity."""
+        return hash(id(self.array))
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same array."""
+        return isinstance(other, Known) and self.array is other.array
+
+
 class Form(NamedTuple):
     """The form of a kernel's call in a program."""
 
@@ -90,6 +111,8 @@ class Form(NamedTuple):
     """The number of devices that the program is for."""
     per_device: bool = True
     """True if each device has a program of its own, for its part of the batch."""
+    known: tuple[Known | None, ...] = ()
+    """The operands whose numbers are known while the program is lowered; empty if none are."""
 
     @property
     def size(self) -> int:

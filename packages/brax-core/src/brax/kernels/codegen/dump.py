@@ -190,6 +190,19 @@ def _instructions(assembly: str) -> dict[str, int]:
     return count
 
 
+def write_ptx(title: str, name: str, closed: Any, text: str, code: str) -> None:
+    """Write the stages of a kernel for a GPU to the folder that `BRAX_DUMP_IR` names, if it is set.
+
+    Args:
+        title: the kernel's name in messages.
+        name: the name of the kernel in PTX.
+        closed: the closed jaxpr.
+        text: the module as LLVM's text.
+        code: the PTX.
+    """
+    _write(title, name, lambda: {"jaxpr.txt": f"{closed}\n", "before.ll": text, "kernel.ptx": code})
+
+
 def write(title: str, name: str, closed: Any, text: str, opt_level: int) -> None:
     """Write a kernel's stages to the folder that `BRAX_DUMP_IR` names, if it is set.
 
@@ -202,19 +215,38 @@ def write(title: str, name: str, closed: Any, text: str, opt_level: int) -> None
         text: the module as LLVM's text, without the handler.
         opt_level: LLVM's optimization level, 0 or 1.
     """
+
+    def texts() -> dict[str, str]:
+        made = stages(title, closed, text, opt_level)
+        return {
+            "jaxpr.txt": f"{made.jaxpr}\n",
+            "before.ll": f"{made.before}\n",
+            "after.ll": made.after,
+            "assembly.s": made.assembly,
+            "summary.txt": f"{made.summary}\n",
+        }
+
+    _write(title, name, texts)
+
+
+def _write(title: str, name: str, texts: Callable[[], dict[str, str]]) -> None:
+    """Write files to a kernel's folder of the dump, if there is to be one.
+
+    Args:
+        title: the kernel's name in messages.
+        name: the name of the native function, which no other kernel has.
+        texts: returns the text of each file, by its name.
+    """
     dumped = os.environ.get("BRAX_DUMP_IR")
     if not dumped:
         return
     # A title may have spaces and brackets; a few digits of the name tell its variants apart.
     folder = Path(dumped) / f"{re.sub('[^A-Za-z0-9.]+', '-', title)}-{name[-8:]}"
-    made = stages(title, closed, text, opt_level)
+    made = texts()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "jaxpr.txt").write_text(f"{made.jaxpr}\n")
-        (folder / "before.ll").write_text(f"{made.before}\n")
-        (folder / "after.ll").write_text(made.after)
-        (folder / "assembly.s").write_text(made.assembly)
-        (folder / "summary.txt").write_text(f"{made.summary}\n")
+        for file, text in made.items():
+            (folder / file).write_text(text)
     except OSError as error:
         warnings.warn(
             f"BRAX_DUMP_IR: the kernel {title} is not written to {folder}, because of {error}; "

@@ -110,14 +110,15 @@ class InstructionGroup(NamedTuple):
 class Emitter:
     """The instructions of one kernel, while its jaxpr is lowered."""
 
-    def __init__(self, lanes: int, max_values: int = 0) -> None:
+    def __init__(self, lanes: int, max_values: int = 0, for_gpu: bool = False) -> None:
         """Start without instructions.
 
         Args:
             lanes: environments that one instruction works on.
             max_values: the largest number of values; 0 for no limit.
+            for_gpu: whether the kernel is for a GPU, which has no C library.
         """
-        self.lanes, self.max_values = lanes, max_values
+        self.lanes, self.max_values, self.for_gpu = lanes, max_values, for_gpu
         self.slots: dict[str, tuple[str, int]] = {}
         """The type of the numbers of each stack slot, and how many there are, by its name."""
         self.blocks: list[list[InstructionGroup]] = [[], []]
@@ -315,6 +316,17 @@ class Emitter:
         self.wide[name], self._depth[name] = wide, depth
         return name
 
+    def declare(self, name: str) -> str:
+        """Return a name that is no instruction's, such as that of a parameter."""
+        self.wide[name], self._depth[name] = False, 0
+        return name
+
+    def alignment(self, kind: str) -> int:
+        """Return the alignment of a number of an LLVM type in an operand or a result, in bytes."""
+        # A CPU's kernel may begin anywhere in XLA's arrays. A GPU's threads are numbered from the
+        # start of an array, and would load what is not aligned byte by byte.
+        return LLVM_TYPE_BYTES[kind] if self.for_gpu else 1
+
     def depth(self, x: Value) -> int:
         """Return the number of loops around a value's definition."""
         if isinstance(x, BufferElement):
@@ -332,7 +344,7 @@ class Emitter:
     def constant_buffer(self, values: Sequence[Any], code: str) -> Buffer:
         """Return a buffer of known numbers, which is a constant of the module."""
         kind = LLVM_TYPES[_stored_code(code)]
-        numbers = ", ".join(f"{kind} {_literal(x, _stored_code(code))}" for x in values)
+        numbers = ", ".join(f"{kind} {literal(x, _stored_code(code))}" for x in values)
         text = f"[{len(values)} x {kind}] [{numbers}]"
         # Equal tables share one constant.
         name = self.constants.setdefault(text, f"@known{len(self.constants)}")
@@ -347,10 +359,9 @@ class Emitter:
             kind, size, end = self.type_of(code, buffer.wide), "i32", ""
             step = kind
             if buffer.batch_strided:
-                # The address of an operand has no known alignment, and batch × elements may not
-                # fit into 32 bits.
-                index, size, end = self._batch_offset(index, False), "i64", ", align 1"
-                step = LLVM_TYPES[code]
+                # The product of batch and elements may not fit into 32 bits.
+                index, size, step = self._batch_offset(index, False), "i64", LLVM_TYPES[code]
+                end = f", align {self.alignment(step)}"
             address = f"getelementptr {step}, ptr {buffer.name}, {size} {index}"
             x = self._load_once(address, f"load {kind}, ptr ", end, buffer, index)
         return x if buffer.code != "b1" else self.compare("icmp ne", code, x, np.int32(0))
@@ -452,7 +463,7 @@ class Emitter:
     def operand(self, x: Value, code: str, wide: bool) -> str:
         """Return a value as the text of an operand, broadcast to the lanes if it has to be wide."""
         if not is_runtime_value(x):
-            text = _literal(x, code)
+            text = literal(x, code)
             return f"splat ({LLVM_TYPES.get(code, 'i1')} {text})" if wide else text
         # A wide value never has to become uniform.
         if self.wide[x] == wide:
@@ -529,7 +540,7 @@ class Emitter:
         # Inlined at every use, sines took most of LLVM's time for a step of `generalized`.
         if symbol not in self.routines:
             # The body is a function of its own, so it has its own names and no loops.
-            inner = Emitter(self.lanes)
+            inner = Emitter(self.lanes, for_gpu=self.for_gpu)
             names = [f"%x{i}" for i in range(len(values))]
             for x in names:
                 inner.wide[x], inner._depth[x] = wide, 0
@@ -649,7 +660,7 @@ def _stored_code(code: str) -> str:
     return "i4" if code == "b1" else code
 
 
-def _literal(x: Any, code: str) -> str:
+def literal(x: Any, code: str) -> str:
     """Return a known number as LLVM writes it."""
     if code == "b1":
         return "true" if x else "false"

@@ -30,7 +30,7 @@ class Outcome:
             return f"the kernel {self.kernel} is native"
         where = f" ({self.where})" if self.where else ""
         return (
-            f"XLA compiles the kernel {self.kernel}, because the CPU code generator does not "
+            f"XLA compiles the kernel {self.kernel}, because the code generator does not "
             f"translate {self.reason}{where}"
         )
 

@@ -313,6 +313,16 @@ def placement(context: Any) -> Placement:
     return Placement(axes.num_devices, axes.num_devices == 1)
 
 
+def exported(context: Any) -> bool:
+    """Return whether the program that a lowering rule is called for is for `jax.export`.
+
+    Args:
+        context: the rule's first argument.
+    """
+    parameters = getattr(context.module_context, "lowering_parameters", None)
+    return bool(getattr(parameters, "for_export", False))
+
+
 @functools.lru_cache(maxsize=1)
 def ffi_version() -> int:
     """Return the minor version of XLA's foreign-function interface that handlers claim.

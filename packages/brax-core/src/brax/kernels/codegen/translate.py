@@ -10,12 +10,14 @@ instructions in order:
             instructions at depth 1, with loops of the kernel inside
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from brax.kernels.codegen.emitter import (
+    LLVM_TYPES,
     Buffer,
     Emitter,
     InstructionGroup,
@@ -64,19 +66,40 @@ def translate(
     emitter = Emitter(lanes, max_values)
     if min_elements:
         emitter.loops = Loops(emitter, min_elements)
+    lower_kernel(emitter, closed, batched, functools.partial(_array_address, emitter))
+    return _module(emitter, max_lines)
+
+
+def lower_kernel(
+    emitter: Emitter,
+    closed: Any,
+    batched: Sequence[bool],
+    address: Callable[[str, int], str],
+) -> None:
+    """Emit the instructions of a kernel: load the operands, compute, and store the results.
+
+    Args:
+        emitter: receives the instructions.
+        closed: the closed jaxpr.
+        batched: whether each operand has a batch.
+        address: returns the address of operand (`in`) or result (`out`) number k.
+
+    Raises:
+        Unsupported: if an operation has no lowering rule.
+        TooLong: if there are too many values.
+    """
     jaxpr = closed.jaxpr
     both = enumerate(zip(jaxpr.invars, batched, strict=True))
-    operands = [_operand(emitter, k, var, mine) for k, (var, mine) in both]
+    operands = [_operand(emitter, address("in", k), var, mine) for k, (var, mine) in both]
     results = lower_jaxpr(emitter, jaxpr, closed.consts, operands)
     # Results are stored element by element, so those in memory are loaded first.
     if emitter.loops:
         results = [emitter.loops.loaded(x) for x in results]
         emitter.loops.close_all()
     for k, (var, x) in enumerate(zip(jaxpr.outvars, results, strict=True)):
-        address, code = _array_address(emitter, "out", k), code_of(var.aval.dtype)
+        at, code = address("out", k), code_of(var.aval.dtype)
         for j, value in enumerate(x.reshape(-1)):
-            _store_result(emitter, address, j, code, value)
-    return _module(emitter, max_lines)
+            _store_result(emitter, at, j, code, value)
 
 
 def _module(emitter: Emitter, max_lines: int) -> str:
@@ -170,9 +193,9 @@ def _batch_loop_end(lanes: int) -> InstructionGroup:
     return InstructionGroup("\n".join(lines), jump=True)
 
 
-def _operand(emitter: Emitter, k: int, var: Any, batched: bool) -> ElementArray:
-    """Return the elements of operand `k`: loaded, or left in memory if they are many."""
-    address, code = _array_address(emitter, "in", k), code_of(var.aval.dtype)
+def _operand(emitter: Emitter, address: str, var: Any, batched: bool) -> ElementArray:
+    """Return the elements of an operand: loaded, or left in memory if they are many."""
+    code = code_of(var.aval.dtype)
     out = np.empty(element_shape(var.aval.shape), object)
     # Truth values are bytes in XLA's arrays and integers in buffers, so they are always loaded.
     if emitter.loops and emitter.loops.worth_looping(out) and code != "b1":
@@ -195,7 +218,8 @@ def _load_operand(emitter: Emitter, address: str, j: int, code: str, batched: bo
     wide = batched and emitter.lanes > 1
     kind = emitter.type_of(code, wide) if code != "b1" else _byte_type(emitter, wide)
     at = _element_address(emitter, address, j, code, batched)
-    value = emitter.emit(f"load {kind}, ptr {at}, align 1", wide, (at,))
+    end = emitter.alignment(LLVM_TYPES.get(code, "i8"))
+    value = emitter.emit(f"load {kind}, ptr {at}, align {end}", wide, (at,))
     if code != "b1":
         return value
     return emitter.emit(f"trunc {kind} {value} to {emitter.type_of('b1', wide)}", wide, (value,))
@@ -212,7 +236,8 @@ def _store_result(emitter: Emitter, address: str, j: int, code: str, value: Valu
         )
         kind = _byte_type(emitter, wide)
     at = _element_address(emitter, address, j, code, True)
-    emitter.emit_effect(f"store {kind} {operand}, ptr {at}, align 1")
+    end = emitter.alignment(LLVM_TYPES.get(code, "i8"))
+    emitter.emit_effect(f"store {kind} {operand}, ptr {at}, align {end}")
 
 
 def _byte_type(emitter: Emitter, wide: bool) -> str:
