@@ -1,0 +1,3 @@
+"""The base class of environments, for training.md."""
+
+from brax.env import Env
