@@ -14,7 +14,7 @@ import numpy as np
 
 from brax import contact, plugins, sensors
 from brax.base import System
-from brax.io.mjcf.names import names
+from brax.io.mjcf.names import body_names, names
 
 CLOSE = 1e-3
 """Bound of the error of a step that counts as MuJoCo's."""
@@ -257,9 +257,9 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
 
 def _links(sys: System, model: mujoco.MjModel) -> np.ndarray:
     """Return the link that each of MuJoCo's bodies is part of, -1 for the world."""
-    out = np.full(model.nbody, -1)
+    out, named = np.full(model.nbody, -1), body_names(model)
     for body in range(1, model.nbody):
-        name = model.body(body).name
+        name = named[body]
         known = name in sys.link_names
         out[body] = sys.link_names.index(name) if known else out[model.body_parentid[body]]
     return out
