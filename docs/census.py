@@ -6,12 +6,11 @@
 import contextlib
 import copy
 import json
-import re
 import signal
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,10 +27,6 @@ STATES = 6
 WITH_CONTACTS = 1e-6
 """Bound of the error of a step of MuJoCo with the contacts of `generalized`."""
 HEAD = "| file | | reason | acceleration | with its contacts | sensors |\n|---|---|---|---|---|---|"
-
-
-_ELEMENT = re.compile(r"^\w+ '[^']*'( \([^)]*\))?( and \w+ '[^']*'( \([^)]*\))?)?:? ?")
-"""Start of a problem: the element, or the two elements, that it names."""
 
 
 class Row(NamedTuple):
@@ -122,7 +117,7 @@ def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
         with jax.enable_x64(True):
             system = _load(path)
     except ModelError as error:
-        yield Row(name, "refused", reasons(error.problems or (str(error),)))
+        yield Row(name, "refused", reasons(error))
         return
     except Exception as error:  # a fault, which the table shows
         yield _fault(name, error)
@@ -174,9 +169,10 @@ def mujoco_model(system: System) -> mujoco.MjModel:
     return model
 
 
-def reasons(problems: Sequence[str]) -> str:
+def reasons(error: ModelError) -> str:
     """Return the problems without their elements, each once, and how often."""
-    plain = [_ELEMENT.sub("", p.splitlines()[0]).split(". Registered:")[0] for p in problems]
+    whole = [p.reason for p in error.problems] or [str(error)]
+    plain = [text.splitlines()[0].split(". Registered:")[0] for text in whole]
     counted = {p: plain.count(p) for p in dict.fromkeys(plain)}
     return "; ".join(f"{p} ({n} times)" if n > 1 else p for p, n in counted.items())
 

@@ -135,7 +135,7 @@ def judge(name: str, path: Path, largest: float = np.inf) -> Row:
                 sys, sys.init_q, jnp.zeros(sys.qd_size())
             )
     except ModelError as error:
-        return Row(name, "refused", census.reasons(error.problems or (str(error),)))
+        return Row(name, "refused", census.reasons(error))
     if sys.qd_size() > largest:
         return Row(name, "loads", f"{sys.qd_size()} degrees of freedom, not simulated")
     depth, finite = simulate(sys, start)

@@ -15,11 +15,32 @@ class BraxError(Exception):
     """Base of every error that Brax raises on purpose."""
 
 
+class ModelProblem(str):
+    """One thing that is wrong with a model: the sentence that says it, and its parts."""
+
+    kind: str = ""
+    """Kind of the element, such as 'joint' or 'option'; empty for the model as a whole."""
+    name: str = ""
+    """The element's name, if it has one."""
+    place: str = ""
+    """File and line of the element, such as 'ant.xml:41', if they are known."""
+    reason: str = ""
+    """The sentence without the element."""
+
+    @classmethod
+    def of(cls, reason: str, kind: str = "", name: str = "", place: str = "") -> "ModelProblem":
+        """Return the problem of an element, or of the model as a whole."""
+        element = kind + f" '{name}'" * bool(name) + f" ({place})" * bool(place)
+        made = cls(f"{element}: {reason}" if element else reason)
+        made.kind, made.name, made.place, made.reason = kind, name, place, reason
+        return made
+
+
 class ModelError(BraxError, ValueError):
     """A model (file, builder call or `System`) that is rejected."""
 
-    problems: tuple[str, ...] = ()
-    """Everything that is wrong, one sentence each, where a whole model was checked."""
+    problems: tuple[ModelProblem, ...] = ()
+    """Everything that is wrong, where a whole model was checked."""
 
     @classmethod
     def of(cls, problems: Sequence[str]) -> "ModelError":
@@ -27,7 +48,9 @@ class ModelError(BraxError, ValueError):
         listed = "".join(f"\n  {p}" for p in problems)
         many = f"the model has {len(problems)} problems:{listed}"
         error = cls(problems[0] if len(problems) == 1 else many)
-        error.problems = tuple(problems)
+        error.problems = tuple(
+            p if isinstance(p, ModelProblem) else ModelProblem.of(p) for p in problems
+        )
         return error
 
 

@@ -119,7 +119,7 @@ REFUSED = {
     ),
     "too deep a stack": (
         lambda m: two_joints(m, *["hinge"] * 7),
-        "body 'a' has 7 degrees of freedom; at most 6",
+        "body 'a': it has 7 degrees of freedom; at most 6",
     ),
     "quaternion": (lambda m: body(m, quat=(0, 0, 0, 0)), "body 'a': quat is zero"),
     "position": (lambda m: body(m, pos=(0, 0)), "body 'a': pos needs 3 numbers"),
@@ -196,11 +196,11 @@ REFUSED = {
     ),
     "coupled sites": (coupled_sites, "equality 'c': it couples 'joint' or 'tendon', not 'site'"),
     "gear": (lambda m: with_actuator(m, gear=np.inf), "actuator 'm': its gear .* not finite"),
-    "timestep": (option(timestep=0.0), "option timestep must be > 0, got 0.0"),
-    "cone": (option(cone="eliptic"), "option cone is 'eliptic'.*Did you mean 'elliptic'"),
-    "impratio": (option(impratio=0.0), "option impratio must be > 0, got 0.0"),
-    "density": (option(density=-1.0), "option density must be >= 0, got -1.0"),
-    "iterations": (option(iterations=0), "option iterations must be a number of steps, got 0"),
+    "timestep": (option(timestep=0.0), "option: timestep must be > 0, got 0.0"),
+    "cone": (option(cone="eliptic"), "option: cone is 'eliptic'.*Did you mean 'elliptic'"),
+    "impratio": (option(impratio=0.0), "option: impratio must be > 0, got 0.0"),
+    "density": (option(density=-1.0), "option: density must be >= 0, got -1.0"),
+    "iterations": (option(iterations=0), "option: iterations must be a number of steps, got 0"),
     "wind": (option(wind=(1, 2)), "option: wind needs 3 numbers"),
     "growth": (option(vel_damping=0.5), "vel_damping is a rate of growth .* <= 0 .* got 0.5"),
     "erp": (option(baumgarte_erp=2), r"baumgarte_erp must lie in \[0, 1\], got 2"),
@@ -222,7 +222,7 @@ def test_a_pair_that_no_collider_tests_is_refused(monkeypatch):
     monkeypatch.setattr(plugins.get("geometry_type", "ellipsoid"), "corners", 0, raising=False)
     model = ModelBuilder()
     eggs(model)
-    with pytest.raises(ModelError, match="geom 'ga' and geom 'gb' can touch, but no collider"):
+    with pytest.raises(ModelError, match="geom 'ga': it can touch geom 'gb', but no collider"):
         model.build()
 
 
@@ -250,6 +250,9 @@ def test_all_problems_come_at_once():
     for part in ("mass must be >= 0", "joint 'j' (ant.xml:41)", "no body 'nowhere'", "radius"):
         assert part in text
     assert len(caught.value.problems) == 4
+    (of_joint,) = [p for p in caught.value.problems if p.kind == "joint"]
+    assert of_joint == f"joint 'j' (ant.xml:41): {of_joint.reason}"
+    assert (of_joint.name, of_joint.place) == ("j", "ant.xml:41")
 
 
 def test_an_unknown_option_is_named():

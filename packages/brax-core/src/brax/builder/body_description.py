@@ -43,7 +43,7 @@ class BodyDescription:
         self, to: list[Element], element: Element, **given: tuple[Sequence[float], int]
     ) -> str:
         """Record an element, and check its vectors (`given`, each with its length)."""
-        element.values |= vectors(self._problems, str(element), **given)
+        element.values |= vectors(self._problems, element, **given)
         to.append(element)
         return element.name
 
@@ -240,8 +240,8 @@ class BodyDescription:
         values |= dict(contype=int(contype), conaffinity=int(conaffinity))
         values |= dict(streamed=fluidcoef is not None, fluid_added=None)
         geom = Element("geom", name, values, line)
-        values["points"] = rows(self._problems, str(geom), points)
-        values["heights"] = grid(self._problems, str(geom), heights)
+        values["points"] = rows(self._problems, geom, points)
+        values["heights"] = grid(self._problems, geom, heights)
         given = dict(pos=(pos, 3), quat=(quat, 4), size=(padded(size, 3), 3), rgba=(rgba, 4))
         given |= dict(friction=(friction, 3), solref=(solref, 2), solimp=(solimp, 5))
         given |= dict(surface_velocity=(surface_velocity, 6))

@@ -88,11 +88,13 @@ def collision_groups(
             pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
             groups.setdefault((collider, condim, number >= 0), []).append((*pair, number))
         else:
-            problems.append(
-                f"{a} and {b} can touch, but no collider is registered for {a.type} and "
-                f"{b.type}. Registered: {', '.join(sorted(plugins.names('collider')))}. Take the "
-                "pair out by contype and conaffinity, or install a plugin that brings one"
+            known_pairs = ", ".join(sorted(plugins.names("collider")))
+            reason = (
+                f"it can touch {b}, but no collider is registered for {a.type} and {b.type}. "
+                f"Registered: {known_pairs}. Take the pair out by contype and conaffinity, or "
+                "install a plugin that brings one"
             )
+            problems.append(a.problem(reason))
     return tuple(
         _group(collider, condim, own, pairs) for (collider, condim, own), pairs in groups.items()
     )

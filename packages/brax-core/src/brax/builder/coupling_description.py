@@ -52,9 +52,10 @@ class CouplingDescription(BodyDescription):
             The name.
         """
         name = name or f"{geom1}-{geom2}"
+        pair = Element("pair", name, {}, line)
         numbers = vectors(
             self._problems,
-            f"pair '{name}'{line}",
+            pair,
             friction=(friction, 5),
             solref=(solref, 2),
             solref_friction=(solref_friction, 2),
@@ -62,7 +63,8 @@ class CouplingDescription(BodyDescription):
         )
         values: dict[str, Any] = dict(geom1=geom1, geom2=geom2, condim=condim)
         values |= dict(margin=float(margin), gap=float(gap), adhesion=float(adhesion))
-        self._pairs.append(Element("pair", name, values | numbers, line))
+        pair.values |= values | numbers
+        self._pairs.append(pair)
         return name
 
     def add_tendon(
@@ -123,7 +125,7 @@ class CouplingDescription(BodyDescription):
         values |= dict(stiffness=float(stiffness), damping=float(damping), armature=float(armature))
         values |= dict(margin=float(margin), frictionloss=float(frictionloss))
         tendon = Element("tendon", name, values, line)
-        values["path"] = path_segments(self._problems, str(tendon), path)
+        values["path"] = path_segments(self._problems, tendon, path)
         limit = dict(solref_limit=(solref_limit, 2), solimp_limit=(solimp_limit, 5))
         friction = dict(solref_friction=(solref_friction, 2), solimp_friction=(solimp_friction, 5))
         poly = dict(stiffness_poly=(stiffness_poly, 2), damping_poly=(damping_poly, 2))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from brax.errors import ModelProblem
+
 WORLD = "world"
 """Name of the body that does not move."""
 
@@ -40,13 +42,20 @@ class Element:
         """Return how messages name it."""
         return f"{self.kind} '{self.name}'{self.line}"
 
+    def problem(self, reason: str) -> ModelProblem:
+        """Return what is wrong with it."""
+        return ModelProblem.of(reason, self.kind, self.name, self.line.strip(" ()"))
+
+
+OPTION = Element("option", "", {})
+"""The options, as messages name them."""
 
 ElementsByKind = Mapping[str, Sequence[Element]]
 """All elements of a description, by kind; frames of geoms and sites are relative to their links."""
 
 
 def vectors(
-    problems: list[str], what: str, **given: tuple[Sequence[float], int]
+    problems: list[str], what: "Element", **given: tuple[Sequence[float], int]
 ) -> dict[str, np.ndarray]:
     """Return arrays of the vectors, and record those of a wrong length or with infinite numbers."""
     out = {}
@@ -58,15 +67,15 @@ def vectors(
         if vector.shape != (length,):
             # A stand-in of the right length lets the other checks run, so that `build` reports all
             # problems.
-            problems.append(f"{what}: {key} needs {length} numbers, got {value!r}")
+            problems.append(what.problem(f"{key} needs {length} numbers, got {value!r}"))
             vector = np.zeros(length)
         elif not np.isfinite(vector).all():
-            problems.append(f"{what}: {key} is not finite: {vector.tolist()}")
+            problems.append(what.problem(f"{key} is not finite: {vector.tolist()}"))
         # Rotations and directions are stored at unit length.
         elif key in ("quat", "iquat", "axis"):
             size = np.linalg.norm(vector)
             if size < 1e-10:
-                problems.append(f"{what}: {key} is zero")
+                problems.append(what.problem(f"{key} is zero"))
             vector = vector / max(size, 1e-300)
         out[key] = vector
     return out
@@ -78,19 +87,19 @@ def padded(numbers: Sequence[float], length: int) -> Sequence[float]:
     return given + (0.0,) * (length - len(given))
 
 
-def rows(problems: list[str], what: str, points: Sequence[Sequence[float]]) -> np.ndarray:
+def rows(problems: list[str], what: "Element", points: Sequence[Sequence[float]]) -> np.ndarray:
     """Return points as an array (n, 3), and record a problem if they are not points."""
     try:
         array = np.asarray(points, float).reshape(len(points), 3)
     except (TypeError, ValueError):
-        problems.append(f"{what}: points need 3 numbers each")
+        problems.append(what.problem("points need 3 numbers each"))
         return np.zeros((0, 3))
     if not np.isfinite(array).all():
-        problems.append(f"{what}: a point is not finite")
+        problems.append(what.problem("a point is not finite"))
     return array
 
 
-def grid(problems: list[str], what: str, heights: Sequence[Sequence[float]]) -> np.ndarray:
+def grid(problems: list[str], what: "Element", heights: Sequence[Sequence[float]]) -> np.ndarray:
     """Return heights as an array (rows, columns), and record a problem if they are not a grid.
 
     Without heights the array has the shape (0, 0).
@@ -98,10 +107,10 @@ def grid(problems: list[str], what: str, heights: Sequence[Sequence[float]]) -> 
     try:
         array = np.asarray(heights, float).reshape(len(heights), -1 if len(heights) else 0)
     except (TypeError, ValueError):
-        problems.append(f"{what}: heights need rows of equally many numbers")
+        problems.append(what.problem("heights need rows of equally many numbers"))
         return np.zeros((0, 0))
     if not np.isfinite(array).all():
-        problems.append(f"{what}: a height is not finite")
+        problems.append(what.problem("a height is not finite"))
     return array
 
 

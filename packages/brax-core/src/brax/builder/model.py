@@ -19,7 +19,7 @@ from brax.builder.checks import tendon_paths as path_checks
 from brax.builder.checks.keyframes import keyframe_problems
 from brax.builder.collision_groups import candidate_pairs, collision_groups
 from brax.builder.description import Description
-from brax.builder.elements import Element, vectors
+from brax.builder.elements import OPTION, Element, vectors
 from brax.builder.fuse_static import FusedDescription, fuse_static
 from brax.colliders import CollisionGroup
 from brax.errors import BraxError, ModelError, closest
@@ -202,15 +202,15 @@ class ModelBuilder(Description):
             self._resolve("geometry_type", fused.sites),
             self._resolve("actuator", self._actuators),
             self._resolve("sensor", self._sensors),
-            self._lookup("integrator", self._option["integrator"], "option"),
+            self._lookup("integrator", self._option["integrator"], OPTION),
         )
 
-    def _lookup(self, kind: str, name: str, what: Any) -> Any:
+    def _lookup(self, kind: str, name: str, what: Element) -> Any:
         """Return a registered object; record a problem and return None if there is none."""
         try:
             return plugins.get(kind, name)
         except BraxError as error:
-            self._problems.append(f"{what}: {error}")
+            self._problems.append(what.problem(str(error)))
             return None
 
     def _resolve(self, kind: str, elements: Sequence[Element]) -> tuple[Any, ...]:
@@ -248,7 +248,7 @@ class ModelBuilder(Description):
         option = self._option
         if not joints:
             problems.append("the model has no moving body: nothing to simulate")
-        vectors(problems, "option", gravity=(option["gravity"], 3), wind=(option["wind"], 3))
+        vectors(problems, OPTION, gravity=(option["gravity"], 3), wind=(option["wind"], 3))
         problems += model_checks.option(option)
         for body in self._bodies:
             problems += model_checks.body(body)
@@ -274,6 +274,5 @@ class ModelBuilder(Description):
                 problems += model_checks.actuator(actuator, kind, types_of_joints)
         nq = sum(t.q_width for _, t in known)
         if self._init_q is not None and None not in types.joint and self._init_q.shape != (nq,):
-            problems.append(
-                f"init_q has {self._init_q.size} numbers; the joints have {nq} coordinates"
-            )
+            told = f"init_q has {self._init_q.size} numbers; the joints have {nq} coordinates"
+            problems.append(told)

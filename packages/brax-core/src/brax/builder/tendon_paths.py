@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from brax.builder.elements import Element
+
 
 class PathSegment(NamedTuple):
     """A segment of a path between two sites, by names; an empty name stands for none."""
@@ -17,7 +19,7 @@ class PathSegment(NamedTuple):
 
 
 def path_segments(
-    problems: list[str], what: str, path: Sequence[str | tuple[str, str] | float]
+    problems: list[str], what: Element, path: Sequence[str | tuple[str, str] | float]
 ) -> list[PathSegment]:
     """Return the segments of a path (see `add_tendon`), and record its problems."""
     found: list[PathSegment] = []
@@ -30,16 +32,18 @@ def path_segments(
         elif isinstance(part, tuple):
             # A geom stands between two sites, and there is at most one between each two.
             if not site or around[0]:
-                problems.append(f"{what}: geom '{part[0]}' needs a site before and after it")
+                problems.append(what.problem(f"geom '{part[0]}' needs a site before and after it"))
             around = part
         else:
             if around[0]:
-                problems.append(f"{what}: geom '{around[0]}' needs a site before and after it")
+                problems.append(
+                    what.problem(f"geom '{around[0]}' needs a site before and after it")
+                )
             if not 0 < part < np.inf:
-                problems.append(f"{what}: a pulley's divisor must be > 0, got {part}")
+                problems.append(what.problem(f"a pulley's divisor must be > 0, got {part}"))
             # Behind a pulley the next site begins a new branch. A divisor of zero was reported
             # above.
             site, around, share = "", ("", ""), 1.0 / (part or 1.0)
     if path and not found:
-        problems.append(f"{what}: its path needs two sites")
+        problems.append(what.problem("its path needs two sites"))
     return found

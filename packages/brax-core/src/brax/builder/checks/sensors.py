@@ -5,21 +5,21 @@ from typing import Any
 
 from brax import plugins
 from brax.builder.elements import WORLD, Element, ElementsByKind
-from brax.errors import closest
+from brax.errors import ModelProblem, closest
 
 
 def sensor(
     sensor: Element, kind: Any, elements: ElementsByKind, widths: Mapping[str, int]
-) -> Iterator[str]:
+) -> Iterator[ModelProblem]:
     """Yield the problems of a sensor of a known type, over joints of so many coordinates."""
     what, name = sensor.object
     if what not in kind.objects:
         allowed = ", ".join(kind.objects)
-        yield f"{sensor}: type '{kind.name}' cannot measure a {what}; allowed: {allowed}"
+        yield sensor.problem(f"type '{kind.name}' cannot measure a {what}; allowed: {allowed}")
         return
     if sensor.reference is not None and not kind.relative:
-        yield (
-            f"{sensor}: type '{kind.name}' cannot measure in another frame; leave the reference out"
+        yield sensor.problem(
+            f"type '{kind.name}' cannot measure in another frame; leave the reference out"
         )
     missing = False
     # Without a reference the world is one, and always exists.
@@ -32,24 +32,24 @@ def sensor(
         return
     if kind.coordinates and widths.get(name, kind.coordinates[0]) not in kind.coordinates:
         # A joint whose type is unknown has no width here; it has been reported already.
-        yield (  # a joint whose type is not known has been reported
-            f"{sensor}: joint '{name}' has {widths[name]} coordinates; type '{kind.name}' "
+        yield sensor.problem(  # a joint whose type is not known has been reported
+            f"joint '{name}' has {widths[name]} coordinates; type '{kind.name}' "
             f"measures joints with {', '.join(map(str, kind.coordinates))}"
         )
     # Only a body with joints is a link; the load on a fused one is not known separately.
     moving = {j.body for j in elements["joint"]}
     if kind.own_link and _body(what, name, elements) not in {*moving, WORLD}:
-        yield (
-            f"{sensor}: body '{_body(what, name, elements)}' has no joints, so it is part of what "
+        yield sensor.problem(
+            f"body '{_body(what, name, elements)}' has no joints, so it is part of what "
             f"carries it, and type '{kind.name}' cannot measure it separately"
         )
     seen = [s for s in elements["site"] if kind.sees_site and s.name == name]
     for each in [*seen, *(elements["geom"] if kind.sees_geoms else ())]:
         if not _stops_rays(each.type):
-            yield f"{sensor}: {each} is of type '{each.type}', which has no ray test"
+            yield sensor.problem(f"{each} is of type '{each.type}', which has no ray test")
     for each in (sensor.object, sensor.reference):
         if each is not None and each[0] == "inertia" and not _alone(each[1], moving, elements):
-            yield f"{sensor}: the inertia of body '{each[1]}' is not its own: use its frame"
+            yield sensor.problem(f"the inertia of body '{each[1]}' is not its own: use its frame")
 
 
 def _stops_rays(name: str) -> bool:
@@ -57,13 +57,17 @@ def _stops_rays(name: str) -> bool:
     return name in plugins.names("geometry_type") and plugins.get("geometry_type", name).stops_rays
 
 
-def _missing(sensor: Element, thing: tuple[str, str], elements: ElementsByKind) -> Iterator[str]:
+def _missing(
+    sensor: Element, thing: tuple[str, str], elements: ElementsByKind
+) -> Iterator[ModelProblem]:
     """Yield a problem, with the nearest match, if a measured element does not exist."""
     what, name = thing
     body = what in ("body", "inertia")
     there = [e.name for e in elements["body" if body else what]]
     if name not in there and not (what == "body" and name == WORLD):
-        yield f"{sensor}: there is no {'body' if body else what} '{name}'.{closest(name, there)}"
+        yield sensor.problem(
+            f"there is no {'body' if body else what} '{name}'.{closest(name, there)}"
+        )
 
 
 def _body(what: str, name: str, elements: ElementsByKind) -> str:

@@ -11,6 +11,7 @@ from brax import plugins
 from brax.base import System
 from brax.builder import ModelBuilder
 from brax.colliders import DEFAULT_GEOMETRY
+from brax.errors import ModelProblem
 from brax.io.mjcf import custom_elements, support
 from brax.io.mjcf.elements.actuators import (
     JOINT_TRANSMISSIONS,
@@ -89,12 +90,11 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     return system.replace(file_model=FileModel(model, system))
 
 
-def describe(model: mujoco.MjModel, note: support.Note, places: Places) -> str:
+def describe(model: mujoco.MjModel, note: support.Note, places: Places) -> ModelProblem:
     """Return a note as one sentence that names its element."""
-    place = places.get((note.kind, note.number), "")
-    if note.number < 0:
-        return f"{note.kind}{place}: {note.reason}"
-    return f"{note.kind} '{names(model, note.kind)[note.number]}'{place}: {note.reason}"
+    name = names(model, note.kind)[note.number] if note.number >= 0 else ""
+    place = places.get((note.kind, note.number), "").strip(" ()")
+    return ModelProblem.of(note.reason, note.kind, name, place)
 
 
 def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom) -> None:

@@ -6,7 +6,6 @@ motion. `report` lists which. See docs/models.md.
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -232,9 +231,7 @@ def _refused_by_builder(mj: mujoco.MjModel) -> list[Finding]:
     try:
         load_model(mj)
     except ModelError as error:
-        named = re.compile(r"(?:(\w+) '(.*?)':? |(option):? )?(.*)", re.S)
-        split = [named.fullmatch(problem) for problem in error.problems]
-        return [Finding(m[1] or m[3] or "model", m[2] or "", "refused", m[4]) for m in split if m]
+        return [Finding(p.kind or "model", p.name, "refused", p.reason) for p in error.problems]
     return []
 
 

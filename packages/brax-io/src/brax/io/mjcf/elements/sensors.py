@@ -8,7 +8,7 @@ import numpy as np
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.errors import closest
+from brax.errors import ModelProblem, closest
 from brax.io.mjcf.names import body_names, disabled, keyword, names
 from brax.sensors import SensorType
 
@@ -100,7 +100,8 @@ def sensors(
                 why = found.removeprefix("only observes; ")
                 known = plugins.names("sensor")
                 hint = "" if plugin_types[i] in known else closest(plugin_types[i], known)
-                builder.add_problem(f"sensor '{name}'{places.get(('sensor', i), '')}: {why}.{hint}")
+                place = places.get(("sensor", i), "").strip(" ()")
+                builder.add_problem(ModelProblem.of(f"{why}.{hint}", "sensor", name, place))
             continue
         builder.add_sensor(
             found.type,
