@@ -1,30 +1,57 @@
 """`brax bench --explain`: counts of a rollout on a GPU that is not there, by compiling it."""
 
 import json
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import jax
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from brax.kernels.ahead_of_time.arithmetic import operations
 from brax.kernels.ahead_of_time.assembler import registers
 from brax.kernels.ahead_of_time.described_device import compile_for, device
 from brax.kernels.ahead_of_time.program_size import program_size
+from brax.kernels.codegen.cuda import TARGET as PTX_CALL
 from brax.kernels.gpu_options import gpu_options
 
 KERNEL_SECONDS = 1.9e-6
 """Time of a kernel that has little to do, launched as part of a CUDA graph: the published 1.44 ms
 of a physics step of MJX on an H200, divided by the 759 kernels that were counted for it."""
 
-BYTES_PER_SECOND = {"sm_90": 3.35e12}
-"""Memory bandwidth of the described devices."""
+CYCLES_PER_INSTRUCTION = 3.3
+"""Cycles between two instructions of a scheduler in a kernel with a thread for each environment. A
+model of the H100, which plays ptxas' own scheduling of such kernels with their spills, gives 2.7 to
+4: a thread waits for its own results, and registers for more threads are lacking."""
+
+
+class Speed(NamedTuple):
+    """Published figures of a GPU."""
+
+    bytes_per_second: float
+    """Memory bandwidth."""
+    schedulers: int
+    """Schedulers of warps, of which a multiprocessor has four."""
+    clock: float
+    """Clock rate under load [Hz]."""
+
+
+SPEEDS = {"sm_90": Speed(3.35e12, 132 * 4, 1.755e9)}
+"""The speeds of the described devices."""
+
+WARP = 32
+"""Threads that one instruction is for."""
 
 ASSUMPTIONS = (
-    "The estimate takes the slower of two: the kernels, "
-    f"{KERNEL_SECONDS * 1e6:.1f} us each, and the traffic at the full memory bandwidth. It leaves "
-    "out arithmetic, caches and spills. Nothing ran on a GPU."
+    "The estimate takes the slowest of three: "
+    f"the kernels, {KERNEL_SECONDS * 1e6:.1f} us each; the traffic at the full memory bandwidth; "
+    "and where Brax has kernels of its own, with a thread for each environment, the operations of "
+    f"a step, {CYCLES_PER_INSTRUCTION} cycles each for a warp of {WARP}. Work that may be skipped "
+    "counts in full. Caches and instruction fetch are left out. Nothing ran on a GPU; believe it "
+    "within a factor of two."
 )
 
 
@@ -62,7 +89,16 @@ def estimate(name: str, env: Any, batch_size: int, length: int, target: str) -> 
     )
     size, kernel = program_size(program.hlo), registers(target, program.ptx)
     kernels, traffic = size.kernels / length, size.bytes / length
-    seconds = max(kernels * KERNEL_SECONDS, traffic / BYTES_PER_SECOND[target])
+    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state)
+    action = jax.ShapeDtypeStruct((env.action_size,), np.float32)
+    work, speed = operations(env.step, one, action), SPEEDS[target]
+    own = PTX_CALL in program.hlo
+    warps = math.ceil(batch_size / WARP / speed.schedulers) if own else 0
+    seconds = max(
+        kernels * KERNEL_SECONDS,
+        traffic / speed.bytes_per_second,
+        warps * work * CYCLES_PER_INSTRUCTION / speed.clock,
+    )
     return {
         "environment": name,
         "backend": getattr(env, "backend", ""),
@@ -70,6 +106,8 @@ def estimate(name: str, env: Any, batch_size: int, length: int, target: str) -> 
         "batch_size": batch_size,
         "kernels_per_step": kernels,
         "bytes_per_environment_step": traffic / batch_size,
+        "operations_per_environment_step": work,
+        "own_kernels": own,
         "temporary_bytes": program.temporary_bytes,
         "instructions": kernel.instructions,
         "registers": kernel.most,
@@ -92,6 +130,7 @@ def print_estimates(found: list[dict[str, Any]], as_json: bool) -> None:
         lines = {
             "kernels a step": f"{row['kernels_per_step']:,.1f}",
             "kB an environment step": f"{row['bytes_per_environment_step'] / 1e3:,.1f}",
+            "operations": f"{row['operations_per_environment_step']:,}",
             "temporary MiB": f"{row['temporary_bytes'] / 2**20:,.1f}",
             "host synchronizations": str(row["host_synchronizations"]),
             "instructions (static)": f"{row['instructions']:,}",

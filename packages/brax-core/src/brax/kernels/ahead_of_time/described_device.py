@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from brax.errors import ConfigError
+from brax.kernels.codegen.cuda import TARGET as PTX_CALL
 
 TARGETS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.txtpb")))
 """The described devices, by the name of their compute capability."""
@@ -99,6 +101,13 @@ def compile_for(
         )
         compiled = program.trace(*args).lower(lowering_platforms=("cuda",)).compile()
         seconds = time.perf_counter() - start
-        ptx = tuple(path.read_text() for path in sorted(Path(folder).glob("*.ptx")))
-    memory = compiled.memory_analysis()
-    return Compiled(compiled.as_text() or "", ptx, int(memory.temp_size_in_bytes), seconds)
+        by_xla = tuple(path.read_text() for path in sorted(Path(folder).glob("*.ptx")))
+    hlo, memory = compiled.as_text() or "", compiled.memory_analysis()
+    return Compiled(hlo, (*by_xla, *_own_kernels(hlo)), int(memory.temp_size_in_bytes), seconds)
+
+
+def _own_kernels(hlo: str) -> set[str]:
+    """Return the PTX of the kernels that are no work of XLA's, from the calls that launch them."""
+    texts = set(re.findall(r'kernel_data = "([^"]*)"', hlo)) if PTX_CALL in hlo else set()
+    # MLIR writes what is no letter in a string by its hexadecimal code.
+    return {re.sub(r"\\([0-9A-F]{2})", lambda code: chr(int(code[1], 16)), t) for t in texts}
