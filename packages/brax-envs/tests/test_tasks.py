@@ -295,6 +295,11 @@ def test_reward_of_grasp():
     assert not env.is_hit(higher) and env.is_hit(placed(higher, higher.x.pos[grasp.BALL]))
 
 
+def test_an_action_of_zero_holds_the_open_hand_of_grasp():
+    sys = envs.get_environment("grasp").sys
+    np.testing.assert_allclose(sys.actuator.ctrl_range.mean(axis=1), sys.init_q[:19], atol=1e-7)
+
+
 @pytest.mark.slow
 def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target():
     """A script lowers the open hand over the ball, closes it, and moves the palm."""
@@ -307,7 +312,7 @@ def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target():
         # A palm whose controls are zero is 0.3 m above the floor.
         above = ball.at[2].set(jnp.where(step < 40, 0.0, -0.15))
         carrying = palm + grasp.to_target(physics) - jnp.array([0, 0, 0.3])
-        opened, closed = jnp.array([0, -0.4, 0.1, 0.2]), jnp.array([0, 0.5, 0.6, 0.4])
+        opened, closed = jnp.array([0, -0.4, 0.1, 0.2]), jnp.array([0, 0.1, 0.6, 0.4])
         fingers = jnp.tile(jnp.where(step < 80, opened, closed), 4)
         ctrl = jnp.concatenate([jnp.where(step < 130, above, carrying), fingers])
         return jnp.clip(2 * (ctrl - low) / (high - low) - 1, -1, 1)

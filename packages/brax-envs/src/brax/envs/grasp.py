@@ -71,8 +71,8 @@ class Grasp(GoalTask):
     """A hand with nineteen servos, a ball, and a target for the ball that moves when hit.
 
     The reward is `reward_approach + reward_near + reward_touch + reward_carry + reward_hit`.
-    Actions in [-1, 1] are scaled to positions of the palm and angles of the fingers. The episode
-    terminates when the ball is out of reach.
+    Actions in [-1, 1] are scaled to positions of the palm and angles of the fingers; zero holds the
+    initial pose, an open hand. The episode terminates when the ball is out of reach.
 
     Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a hand of human size,
     with weights to match, and episodes terminate.
