@@ -97,6 +97,12 @@ from brax import envs, plugins
 for agent, name, more in (
     ("es", "inverted_pendulum", dict(population_size=4)),
     ("ppo", "fast", dict(num_envs=4, batch_size=4, num_minibatches=2, unroll_length=3)),
+    (
+        "ppo",
+        "fast",
+        dict(num_envs=4, batch_size=4, num_minibatches=2, unroll_length=3, memory="lstm",
+             memory_burn_in=1),
+    ),
     ("sac", "fast", dict(num_envs=4, batch_size=4, max_replay_size=64)),
 ):
     settings = dict(num_timesteps=100, num_eval_envs=2, episode_length=8, **more)

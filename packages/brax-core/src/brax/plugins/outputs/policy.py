@@ -22,7 +22,7 @@ def first_memory(policy: Callable[..., Any], *batch: int) -> tuple[jax.Array, ..
         `(memory,)`, zeros of shape (*batch, memory_size), or `()` for a policy without memory.
     """
     size = getattr(policy, "memory_size", 0)
-    return (jnp.zeros((*batch, size), jnp.float32),) if size else ()
+    return (jnp.zeros((*batch, size)),) if size else ()
 
 
 def act(
