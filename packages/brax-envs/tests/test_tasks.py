@@ -282,9 +282,9 @@ def test_reward_of_grasp():
         frames = start.x.replace(pos=start.x.pos.at[grasp.BALL].set(ball))
         return placed(start.replace(x=frames), tip + jnp.array([0.0, 0.0, 0.3]))
 
-    higher, lower = at(tip - jnp.array([0, 0, 0.058])), at(tip - jnp.array([0, 0, 0.158]))
+    higher, lower = at(tip - jnp.array([0, 0, 0.058])), at(tip - jnp.array([0, 0, 0.078]))
     rise = env.rewards(lower, higher, None)
-    assert float(rise["reward_carry"]) == pytest.approx(5 * 0.1, rel=1e-4)
+    assert float(rise["reward_carry"]) == pytest.approx(5 * 0.02, rel=1e-4)
     assert float(rise["reward_touch"]) == pytest.approx(0.5 * 0.02)
     assert env.rewards(higher, lower, None)["reward_touch"] == 0
     palm = [np.linalg.norm(s.x.pos[grasp.PALM] - s.x.pos[grasp.BALL]) for s in (lower, higher)]
@@ -292,6 +292,10 @@ def test_reward_of_grasp():
     assert float(rise["reward_near"]) == pytest.approx(0.02 / (1 + palm[1] / 0.1), rel=1e-4)
     floor, beside = (at(jnp.array([x, 0.0, 0.045])) for x in (0.1, 0.0))
     assert env.rewards(floor, beside, None)["reward_carry"] == 0
+    # The target is 0.3 m above the fingertip, so 0.358 m above the ball; on the floor 0.6 m count.
+    thrown, fallen = env.rewards(beside, higher, None), env.rewards(higher, floor, None)
+    assert float(thrown["reward_carry"]) == pytest.approx(5 * (0.6 - 0.358), rel=1e-4)
+    assert float(fallen["reward_carry"]) == -float(thrown["reward_carry"])
     assert not env.is_hit(higher) and env.is_hit(placed(higher, higher.x.pos[grasp.BALL]))
 
 

@@ -54,7 +54,8 @@ class GraspParameters:
     touch_reward_weight: float = 0.5
     """Reward per time and fingertip that touches the ball [1/s]."""
     carry_reward_weight: float = 5.0
-    """Reward per distance that the lifted ball moves towards the target [1/m]."""
+    """Reward per distance that the ball moves towards the target [1/m]; a ball that is not lifted
+    counts as one at the distance `reach`."""
     hit_reward: float = 5.0
     """Reward for hitting a target."""
     target_radius: float = 0.05
@@ -122,18 +123,25 @@ class Grasp(GoalTask):
         """Return the rewards for approaching, touching and carrying the ball."""
         p = self.parameters
         palm = [math.safe_norm(to_ball(state)) for state in (before, after)]
-        ball = [math.safe_norm(to_target(state)) for state in (before, after)]
+        ball = [self._left(state) for state in (before, after)]
         # Contacts are not part of the state, so 3 mm of distance count as touching.
         touching = jnp.sum(math.safe_norm(tips(self.sys, after), axis=-1) < REACH + 0.003)
-        lifted = after.x.pos[BALL, 2] > LIFTED
         return {
             "reward_approach": p.approach_reward_weight * (palm[0] - palm[1]),
             "reward_near": p.near_reward_weight * self.dt / (1 + palm[1] / p.near_distance),
             "reward_touch": p.touch_reward_weight * self.dt * touching,
-            # Only a lifted ball counts: pushing it along the floor is not carrying.
-            "reward_carry": p.carry_reward_weight * lifted * (ball[0] - ball[1]),
+            "reward_carry": p.carry_reward_weight * (ball[0] - ball[1]),
             "reward_hit": p.hit_reward * self.is_hit(after).astype(jnp.float32),
         }
+
+    def _left(self, state: PipelineState) -> jax.Array:
+        """Return the distance that the ball must still be carried [m].
+
+        It depends on the state alone, so that a ball that is thrown up and falls earns nothing.
+        """
+        # Pushing a ball along the floor is not carrying.
+        lifted = state.x.pos[BALL, 2] > LIFTED
+        return jnp.where(lifted, math.safe_norm(to_target(state)), self.parameters.reach)
 
     def is_over(self, after: PipelineState) -> jax.Array:
         """Return whether the ball is out of reach."""
