@@ -34,6 +34,10 @@ FILES = [
     for path in sorted(folder.rglob("*.py"))
 ]
 RUN_ELSEWHERE = {
+    # docs/tests/test_how_to.py
+    "docs/choosing-a-pipeline.md": "",
+    "docs/contacts-that-jitter-or-sink.md": "",
+    "docs/nan.md": "",
     "README.md": "",  # docs/tests/test_readme.py runs all of it
     "docs/training.md": "class Lamp(Env)",  # packages/brax-agents/tests/test_docs.py
 }
