@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 
 from brax import envs, plugins
 from brax.cli.gpu_estimate import random_rollout
-from brax.env import wrap
+from brax.env import VmapWrapper, wrap
 from brax.kernels.ahead_of_time.described_device import compile_for, device
 from brax.kernels.ahead_of_time.program_size import program_size
 from brax.kernels.batch_last import batch_last
@@ -113,6 +113,39 @@ def test_a_rollout_by_our_kernels_keeps_its_bounds(name, backend):
     assert size.syncs == 0
     assert not any("tf32" in text for text in program.ptx)
     assert seconds < MAX_OWN_COMPILE_SECONDS
+
+
+MAX_KERNELS_PER_STEP = 5
+"""Kernels of a step in a rollout with random actions, which are kernels too."""
+
+MAX_KERNEL_COMPILE_SECONDS = 10
+"""CPU time of tracing, translating and compiling a rollout; twice what the slowest took."""
+
+
+@pytest.mark.parametrize(("name", "backend"), BOUNDS)
+def test_a_step_is_one_kernel_with_observation_and_reward(name, backend, monkeypatch):
+    # The programs are for a GPU, though JAX's default device here is the CPU.
+    monkeypatch.setattr("brax.kernels.codegen.cuda.fuses_steps", lambda: True)
+    env = VmapWrapper(envs.get_environment(name, backend=backend))
+    state, _ = shapes(env, env.reset)
+
+    def rollout(state, key):
+        def step(state, key):
+            action = jax.random.uniform(key, (BATCH, env.action_size), minval=-1, maxval=1)
+            state = env.step(state, action)
+            return state, state.reward
+
+        return jax.lax.scan(step, state, jax.random.split(key, LENGTH))
+
+    start = time.process_time()
+    program = compiled(rollout, state, jax.eval_shape(lambda: jax.random.key(0)))
+    seconds = time.process_time() - start
+    kernels = program_size(program.hlo).kernels / LENGTH
+    print(f"\n{name} {backend}: {kernels} kernels, {seconds:.1f} s")
+    # The loop has two steps a round.
+    assert program.hlo.count('custom_call_target="__gpu$xla.gpu.ptx"') == 2
+    assert kernels <= MAX_KERNELS_PER_STEP
+    assert seconds < MAX_KERNEL_COMPILE_SECONDS
 
 
 def test_a_fresh_reset_does_not_wait_for_the_device(by_xla):

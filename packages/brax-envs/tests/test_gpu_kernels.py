@@ -16,6 +16,8 @@ import pytest
 from brax import contact, envs, plugins
 from brax.errors import ConfigError
 from brax.kernels.ahead_of_time import assembler
+from brax.kernels.batch_last import map_step
+from brax.kernels.codegen import cuda
 from brax.kernels.codegen.emitter import Emitter
 from brax.kernels.codegen.math_functions import without_library
 
@@ -32,7 +34,7 @@ def rollout(env):
     """Return the states of the physics in steps with random actions."""
     key = jax.random.key(zlib.crc32(type(env).__name__.encode()))
     state = jax.jit(jax.vmap(env.reset))(jax.random.split(key, BATCH))
-    step = jax.jit(lambda state, action: jax.vmap(env.step)(state, action))
+    step = jax.jit(lambda state, action: map_step(env.step)(state, action))
     found = []
     for action in jax.random.uniform(key, (STEPS, BATCH, env.action_size), minval=-1.0, maxval=1.0):
         state = step(state, action)
@@ -57,11 +59,12 @@ OTHERS = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(ptx_lab.COMPILER is None, reason="there is no C compiler")
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("name", "pipeline"),
     [*QUICKER, *(pytest.param(*pair, marks=pytest.mark.long) for pair in OTHERS)],
 )
-def test_a_rollout_by_ptx_has_the_bits_of_the_cpus_kernels(name, pipeline, monkeypatch):
+def test_a_rollout_by_ptx_has_the_bits_of_the_cpus_kernels(name, pipeline, whole, monkeypatch):
     # A CPU takes `expm1` from C's library, whose last place may differ.
     monkeypatch.setattr(
         Emitter,
@@ -71,6 +74,8 @@ def test_a_rollout_by_ptx_has_the_bits_of_the_cpus_kernels(name, pipeline, monke
     env = named(name, pipeline)
     want = rollout(env)
     assert (name, pipeline) not in QUICKER or touching(env, want) > 0
+    # The physics alone, or the step with observation and reward.
+    monkeypatch.setattr(cuda, "fuses_steps", lambda: whole)
     launched = ptx_lab.use_ptx(monkeypatch)
     got = rollout(env)
     assert launched

@@ -4,6 +4,7 @@ Nothing here has run on a GPU.
 """
 
 import re
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import pytest
 from jax import lax
 from native_lab import by_environment, form_of, kernel_of, translated
 
-from brax.kernels.batch_last import batch_last
+from brax.kernels.batch_last import batch_last, map_step
 from brax.kernels.codegen import cuda
 from brax.kernels.codegen.call import Known
 from brax.kernels.codegen.emitter import Emitter
@@ -265,3 +266,53 @@ def test_a_dump_has_the_ptx(tmp_path, monkeypatch):
     texts = {path.name: path.read_text() for path in tmp_path.glob("*/*")}
     assert set(texts) == {"jaxpr.txt", "before.ll", "kernel.ptx"}
     assert texts["kernel.ptx"].count("mul.rn.f32") == 2
+
+
+def inner(mass, x):
+    """Return a kernel's result, in which a product of known masses is not to be folded early."""
+    return x * x + mass * (mass * 0.1)
+
+
+@pytest.fixture
+def fused(monkeypatch):
+    """Let steps become one kernel each, as on a GPU, and run it on the CPU."""
+    monkeypatch.setattr(cuda, "fuses_steps", lambda: True)
+    return ptx_lab.use_ptx(monkeypatch)
+
+
+def test_a_step_is_one_kernel_with_the_kernels_that_it_calls(fused, monkeypatch):
+    def step(x, action):
+        y = batch_last(inner)(jnp.asarray([2.7, 0.3]), x + action)
+        return y, batch_last(lambda y: jnp.sin(y))(y).sum()
+
+    x, action = jnp.asarray(np.random.default_rng(0).normal(size=(2, 70, 2)), jnp.float32)
+    got = jax.jit(lambda *a: map_step(step)(*a))(x, action)
+    assert len(fused) == 1
+    monkeypatch.undo()
+    want = jax.jit(lambda *a: jax.vmap(step)(*a))(x, action)
+    assert ptx_lab.same(got[0], want[0]).all()
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-6)
+
+
+def test_a_step_that_is_not_translated_calls_its_kernels(fused):
+    def step(x):
+        return jnp.linalg.eigvalsh(batch_last(jnp.multiply)(x, x)[:, None] * x)
+
+    x = jnp.ones((70, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = jax.jit(lambda x: map_step(step)(x))(x)
+    assert len(fused) == 1
+    np.testing.assert_allclose(got[0], np.linalg.eigvalsh(np.ones((2, 2))), atol=1e-6)
+
+
+def test_a_step_with_side_effects_or_traced_numbers_stays_a_step(fused, capsys):
+    def step(x):
+        jax.debug.print("here {}", x[0])
+        return x + 1
+
+    jax.block_until_ready(jax.jit(lambda x: map_step(step)(x))(jnp.ones((3, 2))))
+    jax.effects_barrier()
+    assert capsys.readouterr().out.count("here") == 3
+    scaled = jax.jit(lambda x, mass: map_step(lambda x: x * mass)(x))(jnp.ones((3, 2)), 2.0)
+    assert (scaled == 2).all() and not fused

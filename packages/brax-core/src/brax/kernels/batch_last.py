@@ -29,6 +29,7 @@ from brax.kernels.codegen import cpu, cuda, xla
 from brax.kernels.codegen.backend import Backend, compiled
 from brax.kernels.codegen.call import DEVICES, Form, Kernel, Known, trace
 from brax.kernels.codegen.jax_internals import Placement, exported, placement
+from brax.kernels.codegen.lowering.control_flow import KERNELS
 from brax.kernels.tiling import batch_size, merge, split
 
 FlatFunction = Callable[..., tuple[jax.Array, ...]]
@@ -85,6 +86,44 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
         return jax.tree.unflatten(out_tree(), [x[..., 0] for x in out])
 
     return per_environment
+
+
+def map_step(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `jax.vmap(fun)`, which is one kernel on a GPU with all the kernels that it calls.
+
+    Where an operation is not translated, those kernels stay kernels of their own. On other devices
+    this is `jax.vmap`.
+
+    Args:
+        fun: takes and returns pytrees of arrays of one environment.
+    """
+
+    def mapped(*args: Any) -> Any:
+        whole = _columns(fun) if cuda.fuses_steps() else None
+        if whole is not None and _is_pure(whole, *args):
+            return jax.vmap(batch_last(whole))(*args)
+        return jax.vmap(fun)(*args)
+
+    return mapped
+
+
+def _columns(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a new function of arrays with the batch last, from a function of one environment."""
+
+    # New for each call, since what it closes over, such as an environment's model, may be replaced.
+    @functools.wraps(fun)
+    def columns(*args: Any) -> Any:
+        return jax.vmap(fun, in_axes=-1, out_axes=-1)(*args)
+
+    return columns
+
+
+def _is_pure(whole: Callable[..., Any], *args: Any) -> bool:
+    """Return whether a function has no side effects and closes over no traced values."""
+    last = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape[1:], x.shape[0]), x.dtype), args)
+    closed = jax.make_jaxpr(whole)(*last)
+    traced = any(isinstance(x, jax.core.Tracer) for x in closed.consts)
+    return not closed.effects and not traced
 
 
 # Cached, so that calls of one function bind one flat function: JAX's caches and ours find programs
@@ -277,6 +316,10 @@ for _platform, _backends in BACKENDS.items():
     mlir.register_lowering(
         _primitive, functools.partial(_lower, _platform, _backends), platform=_platform or None
     )
+
+
+# A kernel within another one becomes a part of it.
+KERNELS[_primitive.name] = lambda eqn: _kernel_of(eqn.params["fun"], [v.aval for v in eqn.invars])
 
 
 def _batch(

@@ -12,6 +12,7 @@ from brax.env.base import (
     number_of_keys,
 )
 from brax.errors import ConfigError
+from brax.kernels.batch_last import map_step
 
 
 class VmapWrapper(Wrapper):
@@ -49,4 +50,4 @@ class VmapWrapper(Wrapper):
                 that of the environments.
         """
         check_batch_given(self, state, action)
-        return jax.vmap(self.env.step)(state, action)
+        return map_step(self.env.step)(state, action)

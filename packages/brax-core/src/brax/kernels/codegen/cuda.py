@@ -27,6 +27,7 @@ from brax.kernels.codegen.call import (
 )
 from brax.kernels.codegen.emitter import TooLong, Unsupported
 from brax.kernels.codegen.explain import Outcome
+from brax.kernels.codegen.lowering.control_flow import KERNELS
 from brax.kernels.compaction import FLAGGED
 
 # The measurements behind these thresholds are in docs/performance-model.md.
@@ -62,7 +63,9 @@ def supports(kernel: Kernel, form: Form) -> Outcome:
     if outcome.native:
         batched, known = kernel.batched(form), _constants(kernel, form)
         _, outcome = _code(kernel, batched, known, form.size)
-    explain.note(outcome)
+    # Of a step that does not become one kernel, the kernels that it calls are noted.
+    if outcome.native or not KERNELS.keys() & kernel.operations:
+        explain.note(outcome)
     return outcome
 
 
@@ -93,6 +96,12 @@ def compile(kernel: Kernel, form: Form) -> Local:
         return _launch(code, given, results, size)
 
     return native_call(kernel, form, local)
+
+
+def fuses_steps() -> bool:
+    """Return whether a step becomes one kernel with all that it calls, which is traced for that."""
+    # The program's platform is not known yet. On a CPU, tracing alone would take twice as long.
+    return jax.default_backend() == "gpu"
 
 
 def _launch(code: str, operands: list[jax.Array], results: list[Any], size: int) -> list[jax.Array]:

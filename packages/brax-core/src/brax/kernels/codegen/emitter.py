@@ -350,6 +350,17 @@ class Emitter:
         name = self.constants.setdefault(text, f"@known{len(self.constants)}")
         return Buffer(name, code, False, 0)
 
+    def operand_in_memory(self, numbers: Any, code: str) -> str:
+        """Return the address of a constant of the module: known numbers, laid out as an operand."""
+        # Truth values are bytes in XLA's arrays.
+        kind = LLVM_TYPES.get(code, "i8")
+        text = ", ".join(
+            f"{kind} {literal(x, code if code != 'b1' else 'i1')}" for x in np.ravel(numbers)
+        )
+        constant = f"[{np.size(numbers)} x {kind}] [{text}]"
+        name = self.constants.setdefault(constant, f"@known{len(self.constants)}")
+        return self.declare(name)
+
     def load_element(self, buffer: Buffer, index: Value) -> str:
         """Load an element of a buffer, by an index of type `i4` that may differ between lanes."""
         code = _stored_code(buffer.code)

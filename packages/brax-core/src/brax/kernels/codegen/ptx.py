@@ -17,7 +17,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from brax.kernels.codegen.emitter import LLVM_TYPES, Emitter, code_of, literal
+from brax.kernels.codegen.emitter import Emitter, code_of
 from brax.kernels.codegen.loops import Loops
 from brax.kernels.codegen.schedule import scheduled
 from brax.kernels.codegen.stack import STACK_ALIGNMENT, allocate_stack
@@ -70,7 +70,8 @@ def translate(
 
     def address(kind: str, k: int) -> str:
         if kind == "in" and known[k] is not None:
-            return _constant(emitter, np.asarray(known[k], closed.jaxpr.invars[k].aval.dtype))
+            dtype = closed.jaxpr.invars[k].aval.dtype
+            return emitter.operand_in_memory(np.asarray(known[k], dtype), code_of(dtype))
         at = emitter.declare(f"%{kind}{k}")
         access = "noalias readonly" if kind == "in" else "noalias"
         parameters.append(f"ptr addrspace(1) {access} align 16 {at}.given")
@@ -113,18 +114,6 @@ def translate(
             *sorted(emitter.declarations),
             *(f"declare i32 {x}()" for x in registers),
         ]
-    )
-
-
-def _constant(emitter: Emitter, numbers: Any) -> str:
-    """Return the address of known numbers, which become a constant of the module."""
-    code = code_of(numbers.dtype)
-    # Truth values are bytes in XLA's arrays.
-    kind = LLVM_TYPES.get(code, "i8")
-    text = ", ".join(f"{kind} {literal(x, code if code != 'b1' else 'i1')}" for x in numbers.flat)
-    constant = f"[{numbers.size} x {kind}] [{text}]"
-    return emitter.declare(
-        emitter.constants.setdefault(constant, f"@known{len(emitter.constants)}")
     )
 
 

@@ -5,6 +5,7 @@ The rules in this module call it again for the functions of their operation.
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,6 +18,7 @@ from jax.extend.core import Literal
 
 from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.emitter import (
+    LLVM_TYPES,
     Buffer,
     BufferElement,
     Emitter,
@@ -132,10 +134,48 @@ def _results(
         if rule and emitter.loops and whole and _is_batched(eqn):
             return rule(emitter, eqn, free, *operands)
         return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
+    if name in KERNELS:
+        kernel = KERNELS[name](eqn)
+        codes = [code_of(v.aval.dtype) for v in kernel.closed.jaxpr.invars]
+        given = [
+            _as_operand(emitter, x, code)
+            for x, code in zip(kernel.used(operands), codes, strict=True)
+        ]
+        return lower_jaxpr(emitter, kernel.closed.jaxpr, kernel.closed.consts, given)
     if name in _CONTROL_FLOW_RULES:
         jax_internals.check(eqn)
         return _CONTROL_FLOW_RULES[name](emitter, eqn, operands)
     return (arrays_in_memory if emitter.loops else rules).lower(emitter, eqn, operands)
+
+
+KERNELS: dict[str, Callable[[Any], Any]] = {}
+"""For the primitive of a kernel that another kernel calls, a function of its equation that returns
+the kernel."""
+
+
+def _as_operand(emitter: Emitter, x: ElementArray, code: str) -> ElementArray:
+    """Return an array whose known numbers are read from memory, as those of operands are.
+
+    A kernel is fused by the shape of its expressions, to which known numbers do not belong. So it
+    has the same bits within another kernel as alone.
+    """
+    known = [v for v in x.reshape(-1) if not is_runtime_value(v)]
+    known = [v for v in known if not isinstance(v, BufferElement)]
+    if not known:
+        return x
+    address, kind = emitter.operand_in_memory(known, code), LLVM_TYPES.get(code, "i8")
+    count = itertools.count()
+
+    def read(v: Value) -> Value:
+        if is_runtime_value(v) or isinstance(v, BufferElement):
+            return v
+        at = emitter.emit(f"getelementptr {kind}, ptr {address}, i64 {next(count)}", False, ())
+        value = emitter.emit(f"load {kind}, ptr {at}", False, (at,))
+        if code != "b1":
+            return value
+        return emitter.emit(f"trunc {kind} {value} to i1", False, (value,))
+
+    return map_elements(read, x)
 
 
 def _linear_solve(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
