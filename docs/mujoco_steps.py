@@ -250,6 +250,11 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
         mujoco.mj_makeConstraint(model, data)
         mujoco.mj_projectConstraint(model, data)
         mujoco.mj_fwdVelocity(model, data)
+        # MuJoCo's solver may stop short of its tolerance, so it continues from its first result.
+        mujoco.mj_fwdActuation(model, data)
+        mujoco.mj_fwdAcceleration(model, data)
+        mujoco.mj_fwdConstraint(model, data)
+        data.qacc_warmstart[:] = data.qacc
         mujoco.mj_step2(model, data)
         after.append(data.qvel.copy())
     return np.array(after)
