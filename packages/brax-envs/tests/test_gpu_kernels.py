@@ -76,6 +76,8 @@ def test_a_rollout_by_ptx_has_the_bits_of_the_cpus_kernels(name, pipeline, whole
     assert (name, pipeline) not in QUICKER or touching(env, want) > 0
     # The physics alone, or the step with observation and reward.
     monkeypatch.setattr(cuda, "fuses_steps", lambda: whole)
+    # Kernels are compared too that are left to XLA for their memory, as that of grasp is.
+    monkeypatch.setattr(cuda, "MAX_LOCAL_BYTES", 2**19)
     launched = ptx_lab.use_ptx(monkeypatch)
     got = rollout(env)
     assert launched

@@ -45,6 +45,7 @@ static inline uint32_t whole_u32(double x) {
 
 C_TYPES = {"f32": "float", "f64": "double", "pred": "uint8_t"}
 C_TYPES |= {f"{k}{n}": f"{c}int{n}_t" for n in (8, 16, 32, 64) for k, c in (("s", ""), ("u", "u"))}
+C_TYPES |= {"u128": "unsigned __int128", "s128": "__int128"}  # of products of 64 bits
 C_TYPES |= {f"b{n}": f"uint{n}_t" for n in (8, 16, 32, 64)}
 ROUND = {"rn": "", "rni": "rint", "rmi": "floor", "rpi": "ceil", "rzi": "trunc"}
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
