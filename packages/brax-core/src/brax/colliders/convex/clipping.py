@@ -69,7 +69,9 @@ def clip_faces(
     every = ClipPoint(*(jnp.concatenate([e[None], s]) for e, s in found))
     # Ten sizes make the distance up to which `reduce_manifold` takes two points for one a hundredth
     # of the size.
-    nearest, *others = reduce_manifold(every, jnp.concatenate([missed, there]), 10.0 * size)
+    nearest, *others = reduce_manifold(
+        every, jnp.concatenate([missed, there]), 10.0 * size, every.z < -exact.z
+    )
     chosen = [nearest, *(_if_near(point, nearest, size) for point in others)]
     return [point._replace(z=point.z + exact.z) for point in chosen]
 

@@ -5,6 +5,7 @@ face a parallelogram over it, seen along the rectangle's normal z. Arrays are ba
 candidate points on the first axis: (candidates, pairs, batch).
 """
 
+import functools
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -110,7 +111,9 @@ def _covered_vertices(
     return Vec3(x, y, m.z + e.z * along_e + f.z * along_f), inside
 
 
-def reduce_manifold(points: Point, valid: jax.Array, far: jax.Array) -> list[Point]:
+def reduce_manifold(
+    points: Point, valid: jax.Array, far: jax.Array, touching: jax.Array | None = None
+) -> list[Point]:
     """Reduce candidate points to a contact manifold of four.
 
     They are the deepest point, the point farthest from it, and the points farthest to either side
@@ -122,17 +125,26 @@ def reduce_manifold(points: Point, valid: jax.Array, far: jax.Array) -> list[Poi
         valid: mask of the candidates that count, (n, pairs, batch).
         far: height of the points that the manifold lacks, (pairs, batch). It is also the scale of
             lengths: points closer than a thousandth of it are one point.
+        touching: mask of the candidates that come before all others, (n, pairs, batch): those
+            that penetrate. Where a face is tilted, its farthest points carry nothing.
 
     Returns:
-        Four points (pairs, batch). A candidate whose height is NaN counts, so that the result shows
-        it.
+        Four points (pairs, batch); those that the manifold lacks are at the first one, with the
+        height `far`. A candidate whose height is NaN counts, so that the result shows it.
     """
     valid |= jnp.isnan(points.z)
+
+    # Squared length, and area, below which a further point coincides with those before it: else
+    # rounding would make two points of one.
+    least = 1e-6 * far * far
+    # More than any squared length or area: candidates lie within `far` of each other.
+    lead = 0.0 if touching is None else jnp.where(touching, 4 * far * far, 0.0)
 
     def best(score: jax.Array) -> tuple[Point, jax.Array]:
         """Return the valid point of highest score, and the score."""
         score = jnp.where(valid, score, -jnp.inf)
-        found = picked((points, score), jnp.argmax(score, axis=0)[None])
+        ranked = score if touching is None else jnp.where(score > least, score + lead, score)
+        found = picked((points, score), jnp.argmax(ranked, axis=0)[None])
         return jax.tree.map(lambda c: c[0], found)
 
     first, _ = best(-points.z)
@@ -142,11 +154,10 @@ def reduce_manifold(points: Point, valid: jax.Array, far: jax.Array) -> list[Poi
     side = (second.x - first.x) * dy - (second.y - first.y) * dx
     third, left = best(side)
     fourth, right = best(-side)
-    # Squared length, and area, below which a further point coincides with those before it: else
-    # rounding would make two points of one.
-    least = 1e-6 * far * far
-    there = (jnp.any(valid, axis=0), length2 > least, left > least, right > least)
-    return [
-        p._replace(z=jnp.where(t, p.z, far))
-        for p, t in zip((first, second, third, fourth), there, strict=True)
+    further = zip((second, third, fourth), (length2, left, right), strict=True)
+    # The place of a point that the manifold lacks is the first one's: any other could be any
+    # candidate's, by rounding.
+    return [first._replace(z=jnp.where(jnp.any(valid, axis=0), first.z, far))] + [
+        jax.tree.map(functools.partial(jnp.where, score > least), p, first._replace(z=far))
+        for p, score in further
     ]

@@ -127,7 +127,7 @@ class HeightFieldConvex(Collider):
         # Relative to the least distance, so that points that the manifold lacks are farther than
         # the others even where the shape is far from the field.
         far = _FIELD_MANIFOLD_SIZES * seen.size
-        chosen = reduce_manifold(found._replace(z=found.z - least), there, far)
+        chosen = reduce_manifold(found._replace(z=found.z - least), there, far, found.z < 0)
         return [
             Touch(
                 jnp.where(p.z < far, p.z + least, jnp.abs(least) + far),

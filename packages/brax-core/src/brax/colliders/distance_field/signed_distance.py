@@ -18,7 +18,6 @@ from brax.colliders.convex.contact_derivatives import (
     with_rolling,
 )
 from brax.colliders.convex.contact_manifold import reduce_manifold
-from brax.colliders.convex.support_search import where
 from brax.colliders.distance_field.descent import (
     MAX_DISTANCE_EXCESS,
     OtherShape,
@@ -120,15 +119,7 @@ class SignedDistance(Collider):
         # Searches that ended farther off found other local minima, or have not converged.
         near = found.dist < jnp.maximum(least, 0.0) + MAX_DISTANCE_EXCESS * reach
         # Points are compared in the plane across the normal at the nearest one.
-        first, *others = reduce_manifold(spots, near, _DISTANCE_MANIFOLD_SIZES * reach)
-        # A point that the manifold lacks is put at the first one. Its own position may be far away,
-        # where it would have rounding errors.
-        return [first] + [
-            spot._replace(
-                point=where(spot.z < _DISTANCE_MANIFOLD_SIZES * reach, spot.point, first.point)
-            )
-            for spot in others
-        ]
+        return reduce_manifold(spots, near, _DISTANCE_MANIFOLD_SIZES * reach, found.dist < 0)
 
     def _slope(self, a: Shape, b: Shape) -> Slope:
         """Return the first shape's distance and gradient as a function in the other's frame."""
