@@ -32,9 +32,18 @@ LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 CODE = re.compile(r"^( *)```.*?^\1```", re.S | re.M)
 
 
+SOURCE = ROOT / "build/source"
+"""The folder with the modules of all packages, which mkdocs.yml names."""
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Make the folder of the modules: of one that is not there, Griffe reads what is installed."""
+    SOURCE.mkdir(parents=True, exist_ok=True)
+
+
 def on_pre_build(config: Any) -> None:
     """Put the packages' modules side by side, since their `brax` is one package in four folders."""
-    target = ROOT / "build/source/brax"
+    target = SOURCE / "brax"
     shutil.rmtree(target, ignore_errors=True)
     for src in ROOT.glob("packages/*/src/brax"):
         shutil.copytree(
