@@ -255,6 +255,24 @@ def test_all_problems_come_at_once():
     assert (of_joint.name, of_joint.place) == ("j", "ant.xml:41")
 
 
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({}, (5, 3)),
+        ({"cone": "elliptic"}, (10, 10)),
+        ({"cone": "elliptic", "iterations": 4}, (4, 10)),
+        ({"iterations": None, "ls_iterations": 7}, (5, 7)),
+    ],
+)
+def test_solver_steps_fit_the_cone_unless_they_are_set(options, steps):
+    model = ModelBuilder()
+    model.set_option(**options)
+    model.add_body("ball", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    model.add_joint("ball", "free")
+    opt = model.build().opt
+    assert (opt.iterations, opt.ls_iterations) == steps
+
+
 def test_an_unknown_option_is_named():
     with pytest.raises(ModelError, match=r"'timestpe'.*Did you mean 'timestep'"):
         ModelBuilder().set_option(timestpe=0.1)
