@@ -220,8 +220,9 @@ def test_targets_of_both_ends(bootstrap):
     settings = {**SMALL, "episode_length": 3, "gae_lambda": 0.0, "reward_scaling": 0.5}
     settings |= {"bootstrap_on_timeout": bootstrap, "advantage_estimator": "gae"}
     learner = make_learner(plugins.get("trainer", "ppo"), Counter(), **settings)
-    params, _, env_state, *_ = jax.jit(learner.init)(jax.random.key(0))
-    _, batch, _ = jax.jit(learner._collect)(params, env_state, jax.random.key(1))
+    state = jax.jit(learner.init)(jax.random.key(0))
+    _, batch, _ = jax.jit(learner._collect)(state, jax.random.key(1))
+    params = state.params
     count, ends = np.moveaxis(np.asarray(batch.observation), -1, 0)
     terminated, truncated = (ends == 2) & (count == 1), (ends == 100) & (count == 2)
     assert terminated.any() and truncated.any()

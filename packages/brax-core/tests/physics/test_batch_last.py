@@ -249,8 +249,9 @@ def test_without_jit_it_gives_the_same():
 
 
 @pytest.mark.slow
-def test_a_gpu_multiplies_in_full_precision():
-    """TF32, which JAX lets a GPU round factors to by default, has ten bits of mantissa."""
+def test_a_gpu_multiplies_in_full_precision(monkeypatch):
+    """TF32, which XLA lets a GPU round factors to by default, has ten bits of mantissa."""
+    monkeypatch.setenv("BRAX_NATIVE", "0")
     multiply = batch_last(lambda a, b: jnp.einsum("ijb,jkb->ikb", a, b))
 
     def gradient(a, b):
@@ -259,7 +260,8 @@ def test_a_gpu_multiplies_in_full_precision():
     a = jnp.ones((4, 3, 3))
     lowered = jax.jit(jax.vmap(gradient)).trace(a, a).lower(lowering_platforms=("cuda",))
     products = [line for line in lowered.as_text().splitlines() if "dot_general" in line]
-    assert len(products) == 2  # of the function, and of its transposed derivative
+    # At least those of the function and of its transposed derivative.
+    assert len(products) >= 2
     assert all("precision = [HIGHEST, HIGHEST]" in line for line in products)
 
 

@@ -199,14 +199,22 @@ def check_size(name: str, value: Any) -> None:
         raise ConfigError(f"{name}={value!r} must be a whole number of at least 1.")
 
 
-def memory_of(name: str | None, units: int) -> RecurrentCell | None:
+DEFAULT_MEMORY_SIZE = 64
+"""Units of a recurrent cell whose number is not given."""
+
+
+def memory_of(name: str | None, units: int | None) -> RecurrentCell | None:
     """Return the recurrent cell of a name, with its number of units; None for None.
+
+    Checkpoints record both. Those from before there was memory have neither, like those without
+    memory now.
 
     Raises:
         ConfigError: if there is no such cell, or `units` is no whole number of at least 1.
     """
-    check_size("memory_size", units)
-    return None if name is None else RecurrentCell(recurrent.cell_of(name), int(units))
+    size = DEFAULT_MEMORY_SIZE if units is None else units
+    check_size("memory_size", size)
+    return None if name is None else RecurrentCell(recurrent.cell_of(name), int(size))
 
 
 def make_mlp(

@@ -41,7 +41,7 @@ def make_ppo_networks(
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
     memory: str | None = None,
-    memory_size: int = 64,
+    memory_size: int | None = None,
 ) -> PPONetworks:
     """Return PPO's networks for vectors.
 
@@ -73,7 +73,7 @@ def make_ppo_networks(
         num_quantiles: number of quantiles.
         memory: recurrent cell in front of the layers of either network, `gru` or `lstm`; None is
             none.
-        memory_size: number of its units.
+        memory_size: number of its units; None is 64.
 
     Raises:
         ConfigError: if a name is unknown, or a number is not allowed.

@@ -49,7 +49,7 @@ def make_ppo_networks_vision(
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
     memory: str | None = None,
-    memory_size: int = 64,
+    memory_size: int | None = None,
 ) -> PPONetworks:
     """Return PPO's networks for a dictionary of observations with images.
 
