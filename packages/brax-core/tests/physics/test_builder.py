@@ -259,8 +259,10 @@ def test_all_problems_come_at_once():
     ("options", "steps"),
     [
         ({}, (5, 3)),
-        ({"cone": "elliptic"}, (10, 10)),
-        ({"cone": "elliptic", "iterations": 4}, (4, 10)),
+        ({"cone": "elliptic"}, (5, 3)),
+        ({"impratio": 10.0}, (5, 3)),
+        ({"cone": "elliptic", "impratio": 10.0}, (10, 10)),
+        ({"cone": "elliptic", "impratio": 10.0, "iterations": 4}, (4, 10)),
         ({"iterations": None, "ls_iterations": 7}, (5, 7)),
     ],
 )

@@ -39,14 +39,14 @@ class _Types(NamedTuple):
     integrator: Any
 
 
-SOLVER_STEPS = {
-    "pyramidal": {"iterations": 5, "ls_iterations": 3},
-    "elliptic": {"iterations": 10, "ls_iterations": 10},
-}
-"""Default bounds of Newton steps and of line searches, by the cone. The cost of an elliptic cone is
-no piecewise parabola: of settled states of the Unitree Go2 and of Spot, nine of ten are off by up
-to .2 and 1.1 of the largest change of a velocity with the first bounds, by 2e-5 and 6e-5 with the
-second."""
+SOLVER_STEPS = {"iterations": 5, "ls_iterations": 3}
+"""Default bounds of Newton steps and of line searches."""
+
+STIFF_SOLVER_STEPS = {"iterations": 10, "ls_iterations": 10}
+"""These bounds for elliptic cones whose friction is stiffer than their normal force. Their cost is
+no piecewise parabola: of settled states of the Unitree Go2 and of Spot, whose `impratio` is 100,
+nine of ten are off by up to .2 and 1.1 of the largest change of a velocity with `SOLVER_STEPS`, by
+2e-5 and 6e-5 with these."""
 
 
 class ModelBuilder(Description):
@@ -105,9 +105,10 @@ class ModelBuilder(Description):
 
     def _chosen_option(self) -> dict[str, Any]:
         """Return the options, with solver steps that fit the cone where none are set."""
-        # An unknown cone is a problem of its own.
-        fit = SOLVER_STEPS.get(self._option["cone"], SOLVER_STEPS["pyramidal"])
-        return self._option | {k: n for k, n in fit.items() if self._option[k] is None}
+        o = self._option
+        stiff = o["cone"] == "elliptic" and np.all(np.asarray(o["impratio"]) > 1)
+        fit = STIFF_SOLVER_STEPS if stiff else SOLVER_STEPS
+        return o | {key: n for key, n in fit.items() if o[key] is None}
 
     def set_init_q(self, q: Sequence[float]) -> None:
         """Set the coordinates that the model starts at; by default every joint is at rest."""
