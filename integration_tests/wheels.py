@@ -19,7 +19,7 @@ EXAMPLE = HERE / "plugins" / "brax-example-plugin"
 PLUGINS = sorted(path for path in (HERE / "plugins").iterdir() if path.is_dir())
 
 UV = [sys.executable, "-m", "uv"]
-TOOLS = ("pytest", "pytest-xdist")
+TOOLS = ("pytest", "pytest-xdist", "flatbuffers")  # JAX writes exported programs with the last
 
 
 def main() -> None:
