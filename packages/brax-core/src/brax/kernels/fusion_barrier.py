@@ -89,8 +89,12 @@ def _transpose(cotangents: Sequence[Any], *_: Any) -> list[Any]:
     return _given(cotangents)
 
 
-def _without_unused(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
-    """Drop the results that nobody uses, with their operands."""
+def _without_unused(used: list[bool], *given: Any) -> tuple[list[bool], Any]:
+    """Drop the results that nobody uses, with their operands.
+
+    The equation is the last argument: from JAX 0.12 on, another one is before it.
+    """
+    eqn = given[-1]
     if not any(used):
         return used, None
     operands, results = (

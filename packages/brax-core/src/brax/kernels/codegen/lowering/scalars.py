@@ -44,6 +44,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     "ceil": np.ceil,
     "is_finite": np.isfinite,
     "square": np.square,
+    "one_minus_square": lambda x: (type(x)(1) + x) * (type(x)(1) - x),
     "sin": np.sin,
     "cos": np.cos,
     "exp": np.exp,
@@ -205,6 +206,13 @@ def _square(emitter: Emitter, code: str, x: Value) -> Value:
     return multiply(emitter, code, x, x)
 
 
+def _one_minus_square(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return (1 + x) (1 - x), as JAX 0.12 computes 1 - x²."""
+    one = constant(code, 1)
+    less = rule("sub")(emitter, code, one, x)
+    return multiply(emitter, code, add(emitter, code, one, x), less)
+
+
 def _logistic(emitter: Emitter, code: str, x: Value) -> Value:
     """Return 1 / (1 + exp(-x))."""
     one = constant(code, 1)
@@ -290,6 +298,7 @@ SCALAR_RULES: dict[str, Rule] = {
     "ceil": _intrinsic("ceil"),
     "is_finite": _is_finite,
     "square": _square,
+    "one_minus_square": _one_minus_square,
     "logistic": _logistic,
     "clamp": _clamp,
     **{name: math_functions.math_function(name) for name in math_functions.FUNCTIONS},
