@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental.custom_partitioning import custom_partitioning
-from jax.sharding import NamedSharding
+from jax.sharding import AbstractMesh, NamedSharding, use_abstract_mesh
 from jax.sharding import PartitionSpec as P
 
 from brax.kernels.codegen import jax_internals
@@ -238,7 +238,10 @@ def _partitioned(kernel: Kernel, batched: tuple[bool, ...], local: Local) -> Any
             return NamedSharding(mesh, spec)
 
         def part(*operands: jax.Array) -> tuple[jax.Array, ...]:
-            return tuple(local(*operands))
+            # A part is on one device. From JAX 0.12 on it is traced on the program's mesh, on whose
+            # explicit axes each operation would state a sharding that nobody implements there.
+            with use_abstract_mesh(AbstractMesh((), ())):
+                return tuple(local(*operands))
 
         shardings = tuple(split(s, mine) for s, mine in zip(operands, batched, strict=True))
         return mesh, part, tuple(split(s, True) for s in results), shardings
