@@ -29,7 +29,11 @@ class ModelProblem(str):
 
     @classmethod
     def of(cls, reason: str, kind: str = "", name: str = "", place: str = "") -> "ModelProblem":
-        """Return the problem of an element, or of the model as a whole."""
+        """Return the problem of an element, or of the model as a whole.
+
+        `place` may stand in brackets, as in messages.
+        """
+        place = place.strip(" ()")
         element = kind + f" '{name}'" * bool(name) + f" ({place})" * bool(place)
         made = cls(f"{element}: {reason}" if element else reason)
         made.kind, made.name, made.place, made.reason = kind, name, place, reason

@@ -44,7 +44,7 @@ class Element:
 
     def problem(self, reason: str) -> ModelProblem:
         """Return what is wrong with it."""
-        return ModelProblem.of(reason, self.kind, self.name, self.line.strip(" ()"))
+        return ModelProblem.of(reason, self.kind, self.name, self.line)
 
 
 OPTION = Element("option", "", {})
@@ -55,7 +55,7 @@ ElementsByKind = Mapping[str, Sequence[Element]]
 
 
 def vectors(
-    problems: list[str], what: "Element", **given: tuple[Sequence[float], int]
+    problems: list[str], what: Element, **given: tuple[Sequence[float], int]
 ) -> dict[str, np.ndarray]:
     """Return arrays of the vectors, and record those of a wrong length or with infinite numbers."""
     out = {}
@@ -87,7 +87,7 @@ def padded(numbers: Sequence[float], length: int) -> Sequence[float]:
     return given + (0.0,) * (length - len(given))
 
 
-def rows(problems: list[str], what: "Element", points: Sequence[Sequence[float]]) -> np.ndarray:
+def rows(problems: list[str], what: Element, points: Sequence[Sequence[float]]) -> np.ndarray:
     """Return points as an array (n, 3), and record a problem if they are not points."""
     try:
         array = np.asarray(points, float).reshape(len(points), 3)
@@ -99,7 +99,7 @@ def rows(problems: list[str], what: "Element", points: Sequence[Sequence[float]]
     return array
 
 
-def grid(problems: list[str], what: "Element", heights: Sequence[Sequence[float]]) -> np.ndarray:
+def grid(problems: list[str], what: Element, heights: Sequence[Sequence[float]]) -> np.ndarray:
     """Return heights as an array (rows, columns), and record a problem if they are not a grid.
 
     Without heights the array has the shape (0, 0).

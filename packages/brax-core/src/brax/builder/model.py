@@ -106,7 +106,7 @@ class ModelBuilder(Description):
     def _chosen_option(self) -> dict[str, Any]:
         """Return the options, with solver steps that fit the cone where none are set."""
         o = self._option
-        stiff = o["cone"] == "elliptic" and np.all(np.asarray(o["impratio"]) > 1)
+        stiff = o["cone"] == "elliptic" and o["impratio"] > 1
         fit = STIFF_SOLVER_STEPS if stiff else SOLVER_STEPS
         return o | {key: n for key, n in fit.items() if o[key] is None}
 

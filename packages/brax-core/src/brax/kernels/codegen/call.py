@@ -25,6 +25,8 @@ from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.emitter import Unsupported, code_of
 from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.lowering.arrays import BATCH_MARK
+from brax.kernels.compaction import FLAGGED
+from brax.kernels.fusion_barrier import BARRIER_NAME
 
 T = TypeVar("T")
 
@@ -139,6 +141,9 @@ class Kernel:
         """The number of elements that are computed for each environment."""
         self.operations = operation_names(self.closed.jaxpr)
         """The names of its operations and of the functions that it calls."""
+        # Lists of flagged rows, and `top_k`, have a rule for arrays in memory only.
+        self.needs_memory = bool({"top_k", FLAGGED} & self.operations)
+        """True if it cannot be unrolled."""
 
     def check(self, form: Form) -> None:
         """Check what native code of every kind requires.
@@ -295,6 +300,6 @@ def element_count(jaxpr: Any) -> int:
 _FREE = {
     *("slice", "squeeze", "broadcast_in_dim", "concatenate", "reshape", "transpose", "stack"),
     *("unstack", "split", "pad", "gather", "iota", "rev", "optimization_barrier"),
-    *("tile", "fusion_barrier"),
+    *("tile", BARRIER_NAME),
 }
 """Operations that make no instructions, since they only move elements or are known."""

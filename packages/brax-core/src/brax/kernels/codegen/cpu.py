@@ -27,7 +27,6 @@ from brax.kernels.codegen.call import (
 from brax.kernels.codegen.emitter import TooLong, Unsupported
 from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.translate import translate
-from brax.kernels.compaction import FLAGGED
 
 # The measurements behind these thresholds are in docs/performance-model.md.
 MAX_UNROLLED_ELEMENTS = 100_000
@@ -153,8 +152,7 @@ def _translated(kernel: Kernel, batched: tuple[bool, ...], lanes: int, opt_level
     Raises:
         Unsupported: if it does not fit.
     """
-    # Lists of flagged rows, and `top_k`, have a rule for arrays in memory only.
-    long = kernel.elements > MAX_UNROLLED_ELEMENTS or {"top_k", FLAGGED} & kernel.operations
+    long = kernel.needs_memory or kernel.elements > MAX_UNROLLED_ELEMENTS
     # The number of values of the widest type that the stack holds.
     room = target.stack_bytes() / (lanes * kernel.itemsize())
     for min_elements in MIN_LOOPED_ELEMENTS if long else (0, *MIN_LOOPED_ELEMENTS):

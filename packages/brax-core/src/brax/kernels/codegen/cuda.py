@@ -28,7 +28,6 @@ from brax.kernels.codegen.call import (
 from brax.kernels.codegen.emitter import TooLong, Unsupported
 from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.lowering.control_flow import KERNELS
-from brax.kernels.compaction import FLAGGED
 
 # The measurements behind these thresholds are in docs/performance-model.md.
 BLOCK_THREADS = 64
@@ -174,10 +173,8 @@ def _compiled(
     Raises:
         Unsupported: if it cannot be translated, or needs too much memory.
     """
-    # Lists of flagged rows, and `top_k`, have a rule for arrays in memory only.
-    whole = not {"top_k", FLAGGED} & kernel.operations
     numbers = [None if k is None else np.asarray(k.array) for k in known]
-    limits = {0: MAX_UNROLLED_VALUES} if whole else {}
+    limits = {} if kernel.needs_memory else {0: MAX_UNROLLED_VALUES}
     for min_elements, limit in (limits | {MIN_LOOPED_ELEMENTS: MAX_VALUES}).items():
         with contextlib.suppress(TooLong), without_garbage_collection():
             text = ptx.translate(

@@ -15,6 +15,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from brax.errors import ConfigError
 from brax.io._arguments import kind
+from brax.kernels.fusion_barrier import BARRIER_NAME
 from brax.plugins.outputs.policy import act, first_memory
 
 ELEMENTWISE = frozenset(
@@ -55,7 +56,7 @@ ELEMENTWISE = frozenset(
 )
 """Elementwise operations, by their names in JAX."""
 
-_IDENTITY_PRIMITIVES = ("copy", "copy_p", "stop_gradient", "optimization_barrier", "fusion_barrier")
+_IDENTITY_PRIMITIVES = ("copy", "copy_p", "stop_gradient", "optimization_barrier", BARRIER_NAME)
 _REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max_over", "reduce_min": "min_over"}
 
 

@@ -93,7 +93,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
 def describe(model: mujoco.MjModel, note: support.Note, places: Places) -> ModelProblem:
     """Return a note as one sentence that names its element."""
     name = names(model, note.kind)[note.number] if note.number >= 0 else ""
-    place = places.get((note.kind, note.number), "").strip(" ()")
+    place = places.get((note.kind, note.number), "")
     return ModelProblem.of(note.reason, note.kind, name, place)
 
 

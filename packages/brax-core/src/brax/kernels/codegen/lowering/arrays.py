@@ -20,6 +20,7 @@ from brax.kernels.codegen.emitter import (
     is_runtime_value,
 )
 from brax.kernels.codegen.lowering import scalars
+from brax.kernels.fusion_barrier import BARRIER_NAME
 
 ElementArray = Any
 """A NumPy array of values; its dtype is `object`."""
@@ -364,7 +365,7 @@ def _dot(emitter: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> Elemen
 DATA_MOVEMENT = {
     *("slice", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "concatenate"),
     *("rev", "stack", "unstack", "split", "pad", "copy", "stop_gradient", "optimization_barrier"),
-    *("tile", "device_put", "fusion_barrier"),
+    *("tile", "device_put", BARRIER_NAME),
 }
 """Operations that only move elements, so that they cost nothing for arrays in memory either."""
 
@@ -403,7 +404,7 @@ ARRAY_RULES: dict[str, Callable[..., Any]] = {
     "copy": lambda emitter, eqn, x: x,
     "stop_gradient": lambda emitter, eqn, x: x,
     "optimization_barrier": lambda emitter, eqn, *x: list(x),
-    "fusion_barrier": lambda emitter, eqn, *x: list(x),
+    BARRIER_NAME: lambda emitter, eqn, *x: list(x),
     "device_put": lambda emitter, eqn, *x: list(x),
     "platform_index": _platform_index,
 }

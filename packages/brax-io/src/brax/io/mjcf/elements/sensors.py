@@ -100,7 +100,7 @@ def sensors(
                 why = found.removeprefix("only observes; ")
                 known = plugins.names("sensor")
                 hint = "" if plugin_types[i] in known else closest(plugin_types[i], known)
-                place = places.get(("sensor", i), "").strip(" ()")
+                place = places.get(("sensor", i), "")
                 builder.add_problem(ModelProblem.of(f"{why}.{hint}", "sensor", name, place))
             continue
         builder.add_sensor(
