@@ -3,7 +3,6 @@
 import importlib
 import math
 import re
-import sys
 from pathlib import Path
 
 import jax
@@ -26,17 +25,7 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def example():
-    """Register the example plugin as if it were installed."""
-    if "screw" in plugins.names("joint_type"):
-        yield
-        return
-    sys.path.insert(0, str(SOURCE))
-    plugins.register(importlib.import_module("brax_example_plugin.plugin"), "example")
-    yield
-    plugins.unregister("example")
-    sys.path.remove(str(SOURCE))
+pytestmark = pytest.mark.usefixtures("example")
 
 
 def page(subject):

@@ -7,7 +7,6 @@ before it: `<!-- not run: REASON -->`.
 """
 
 import ast
-import importlib
 import re
 import subprocess
 import sys
@@ -15,8 +14,6 @@ import textwrap
 from pathlib import Path
 
 import pytest
-
-from brax import plugins
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -98,19 +95,6 @@ def blocks(page: Path) -> list[str]:
 
 
 RUN = [page for page in PAGES if blocks(page)]
-
-
-@pytest.fixture(scope="module")
-def example():
-    """Register the example plugin as if it were installed."""
-    if "screw" in plugins.names("joint_type"):
-        yield
-        return
-    sys.path.insert(0, str(EXAMPLE))
-    plugins.register(importlib.import_module("brax_example_plugin.plugin"), "example")
-    yield
-    plugins.unregister("example")
-    sys.path.remove(str(EXAMPLE))
 
 
 @pytest.mark.slow

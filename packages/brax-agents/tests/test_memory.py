@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agent_toys import SMALL, STEP, Counter, Point, make_learner
-from test_ppo_losses import CONFIG, ENDS, TIME, N, definition
+from test_ppo_losses import CONFIG, TIME, N, definition, experience
 
 from brax.env import Env, State, wrap
 from brax.errors import ConfigError
 from brax.plugins.outputs.policy import act, first_memory
 from brax.training.agents.bc import BC
 from brax.training.agents.ppo import PPO
-from brax.training.agents.ppo.losses import Batch, Memory, compute_ppo_loss
-from brax.training.agents.ppo.networks import PPOParams, make_ppo_networks
+from brax.training.agents.ppo.losses import Memory, compute_ppo_loss
+from brax.training.agents.ppo.networks import make_ppo_networks
 from brax.training.agents.ppo.train import train
 from brax.training.agents.sac import SAC
 from brax.training.checkpoints import checkpoint
@@ -61,32 +61,9 @@ def run(kind, weights, x, memory, first):
 def tiny(request):
     """Networks of one layer behind a cell, their parameters, and experience with memory."""
     kind = request.param
-    networks = make_ppo_networks(
-        3,
-        2,
-        policy_hidden_layer_sizes=(),
-        value_hidden_layer_sizes=(),
-        memory=kind,
-        memory_size=UNITS,
-    )
-    keys = jax.random.split(jax.random.key(5), 9)
-    params = PPOParams(
-        (), networks.policy_network.init(keys[0]), networks.value_network.init(keys[1])
-    )
-    shape = (N, TIME)
-    drawn = jax.random.normal(keys[4], (3, *shape))
-    ended = np.random.default_rng(6).choice(["no", "terminated", "truncated"], shape, p=ENDS)
-    batch = Batch(
-        observation=jax.random.normal(keys[3], (*shape, 3)),
-        raw_action=jax.random.normal(keys[5], (*shape, 2)),
-        log_prob=jax.random.normal(keys[6], shape) - 2.0,
-        value=drawn[0],
-        reward=drawn[1],
-        termination=jnp.asarray(ended == "terminated", jnp.float32),
-        truncation=jnp.asarray(ended == "truncated", jnp.float32),
-        timeout_value=jax.random.normal(keys[2], shape),
-        last_observation=jax.random.normal(keys[7], (N, 3)),
-        last_value=drawn[2, :, 0],
+    networks, params, batch, keys = experience(memory=kind, memory_size=UNITS)
+    batch = batch._replace(
+        timeout_value=jax.random.normal(keys[2], (N, TIME)),
         memory=Memory(*jax.random.normal(keys[8], (2, N, SIZES[kind]))),
     )
     return kind, networks, params, batch

@@ -139,11 +139,15 @@ def test_no_gradient_flows_through_targets(data):
     np.testing.assert_array_equal(jax.grad(total)(jnp.asarray(data["values"])), 0.0)
 
 
-@pytest.fixture(scope="module")
-def ppo():
-    """Networks, parameters and experience in which the policy has moved on since it acted."""
-    networks = make_ppo_networks(3, 2, policy_hidden_layer_sizes=(), value_hidden_layer_sizes=())
-    keys = jax.random.split(jax.random.key(5), 8)
+def experience(**settings):
+    """Return networks of one layer, parameters, experience, and the keys that it was drawn with.
+
+    The policy has moved on since it acted.
+    """
+    networks = make_ppo_networks(
+        3, 2, policy_hidden_layer_sizes=(), value_hidden_layer_sizes=(), **settings
+    )
+    keys = jax.random.split(jax.random.key(5), 9)
     params = PPOParams(
         (), networks.policy_network.init(keys[0]), networks.value_network.init(keys[1])
     )
@@ -162,7 +166,13 @@ def ppo():
         last_observation=jax.random.normal(keys[7], (N, 3)),
         last_value=drawn[2, :, 0],
     )
-    return networks, params, batch
+    return networks, params, batch, keys
+
+
+@pytest.fixture(scope="module")
+def ppo():
+    """Networks, parameters and experience."""
+    return experience()[:3]
 
 
 def _targets(networks, params, batch, recompute=False):
