@@ -14,7 +14,8 @@ From a jaxpr to machine code:
    which finds the lowering rule of each equation; the rules emit into an `emitter.Emitter`. In a
    long kernel operations on large arrays become `loops`.
 3. `schedule` orders the instructions, `stack` allocates the buffers of large arrays.
-4. `target` compiles the module. XLA calls it through the handler of `ffi`.
+4. `target` compiles the module. XLA calls it through the handler of `ffi`, which reads XLA's
+   structures by the offsets of `ffi_layout`.
 
 A kernel with an operation that has no lowering rule is left to XLA (`emitter.Unsupported`), and
 `explain` records why. `dump` writes the stages of a kernel for who debugs it. `jax_internals` is

@@ -1,17 +1,16 @@
 """The handler of a kernel: the function that XLA calls through its foreign-function interface.
 
 *Handler* is XLA's word. It gets one structure, the call frame, with addresses of operands, results
-and of XLA's own functions. The structures are read by the offsets of their fields, in bytes. The
-handler transposes parts of the batch, calls the kernel on them, and shares them among threads.
-
-Source: the interface's header, `xla/ffi/api/c_api.h`, which comes with jaxlib and promises that the
-structures of a major version only ever grow.
+and of XLA's own functions. The structures are read by the offsets of their fields, which are in
+`ffi_layout`. The handler transposes parts of the batch, calls the kernel on them, and shares them
+among threads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from brax.kernels.codegen.jax_internals import ffi_version
+from brax.kernels.codegen.ffi_layout import SIZES, WORD_BYTES, offset
+from brax.kernels.codegen.jax_internals import FFI_MAJOR, ffi_version
 
 MIN_THREAD_BATCH = 64
 """Smallest number of environments that is worth another thread."""
@@ -21,6 +20,9 @@ PIECES_PER_THREAD = 4
 
 MAX_TRANSPOSED_BATCH = 64
 """Largest number of environments that is transposed at once, so that it stays in a core's cache."""
+
+_COUNT, _SCHEDULE = "ThreadPool_NumThreads_Args", "ThreadPool_Schedule_Args"
+"""The arguments of XLA's functions that count its threads, and have one of them call a function."""
 
 
 class ArrayLayout(NamedTuple):
@@ -95,35 +97,37 @@ def ffi_handler(
         lanes: environments that the kernel works on at once.
         threads: whether to share the batch among XLA's threads.
     """
+
+    def version(part: str) -> int:
+        return offset("Metadata.api_version", f"Api_Version.{part}_version")
+
     lines = [
         "define ptr @handler(ptr %frame) {",
         f"%operands = alloca ptr, i32 {len(operands)}",
         f"%results = alloca ptr, i32 {len(results)}",
-        *_field("extension", "frame", 8),
+        *_load("extension", "frame", offset("CallFrame.extension_start")),
         "%asked = icmp ne ptr %extension, null",
         "br i1 %asked, label %about, label %call",
         # Before the first call XLA asks for the version that the handler was written for, in an
         # extension of the frame. The answer is the only thing that is done then.
         "about:",
-        *_field("metadata", "extension", 24),
-        "%major = getelementptr i8, ptr %metadata, i64 24",
-        "store i32 0, ptr %major",
-        "%minor = getelementptr i8, ptr %metadata, i64 28",
+        *_load("metadata", "extension", offset("Metadata_Extension.metadata")),
+        f"%major = getelementptr i8, ptr %metadata, i64 {version('major')}",
+        f"store i32 {FFI_MAJOR}, ptr %major",
+        f"%minor = getelementptr i8, ptr %metadata, i64 {version('minor')}",
         f"store i32 {ffi_version()}, ptr %minor",
         "ret ptr null",
         "call:",
-        # Within the frame, `args` begins at 40 and `rets` at 80; 32 bytes into each of them is the
-        # array of addresses of buffers.
-        *_field("in", "frame", 72),
-        *_field("out", "frame", 112),
+        *_load("in", "frame", offset("CallFrame.args", "Args.args")),
+        *_load("out", "frame", offset("CallFrame.rets", "Rets.rets")),
         *_addresses("in", "operands", len(operands)),
         *_addresses("out", "results", len(results)),
     ]
     batched = next(k for k, x in enumerate(operands) if x.batched)
     lines += [
         # The first dimension of an operand with a batch is the size of the batch.
-        *_field("dims", f"in{batched}", 40),
-        *_field("size", "dims", 0, "i64"),
+        *_load("dims", f"in{batched}", offset("Buffer.dims")),
+        *_load("size", "dims", 0, "i64"),
         *(_shared_call(lanes) if threads else []),
         "call void @batch(ptr %operands, ptr %results, i64 0, i64 %size)",
         # A null pointer is XLA's success.
@@ -136,12 +140,11 @@ def ffi_handler(
 
 def _addresses(base: str, to: str, count: int) -> list[str]:
     """Copy the addresses of the data of XLA's buffers into an array of addresses."""
-    # An array of XLA's buffers has their addresses; a buffer has its data's address 24 bytes in.
     lines = []
     for k in range(count):
         lines += [
-            *_field(f"{base}{k}", base, 8 * k),
-            *_field(f"{base}{k}.data", f"{base}{k}", 24),
+            *_load(f"{base}{k}", base, WORD_BYTES * k),
+            *_load(f"{base}{k}.data", f"{base}{k}", offset("Buffer.data")),
             f"%{to}{k} = getelementptr ptr, ptr %{to}, i64 {k}",
             f"store ptr %{base}{k}.data, ptr %{to}{k}",
         ]
@@ -165,7 +168,7 @@ def _transposed_arrays(
         for k, (batched, elements, itemsize) in enumerate(arrays):
             name = f"%{base}{k}"
             pointers += [
-                *_field(f"{base}{k}", base, 8 * k),
+                *_load(f"{base}{k}", base, WORD_BYTES * k),
                 f"{name}.row = mul i64 %first, {elements * itemsize}",
                 f"{name}.first = getelementptr i8, ptr {name}, i64 {name}.row",
                 f"{name}.room = getelementptr i8, ptr %room, i64 {room}",
@@ -265,10 +268,10 @@ done:
 }}"""
 
 
-def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
-    """Load the field of a structure at an offset in bytes."""
+def _load(name: str, base: str, distance: int, kind: str = "ptr") -> list[str]:
+    """Load what lies at a distance from an address, in bytes."""
     return [
-        f"%{name}.at = getelementptr i8, ptr %{base}, i64 {offset}",
+        f"%{name}.at = getelementptr i8, ptr %{base}, i64 {distance}",
         f"%{name} = load {kind}, ptr %{name}.at",
     ]
 
@@ -292,16 +295,15 @@ def _thread_count() -> list[str]:
         # One thread is assumed if XLA does not answer.
         "%threads.to = alloca i64",
         "store i64 1, ptr %threads.to",
-        "%count.args = alloca [4 x i64]",
-        "%schedule.args = alloca [5 x i64]",
-        *_field("context", "frame", 24),
-        *_field("api", "frame", 16),
-        # XLA_FFI_ThreadPool_NumThreads_Args: its size, no extension, context, and the answer's
-        # address.
-        *_store("count.args", [("i64", "32"), ("i64", "0"), ("ptr", "%context")]),
-        "%threads.at = getelementptr i64, ptr %count.args, i64 3",
-        "store ptr %threads.to, ptr %threads.at",
-        *_field("count", "api", 144),
+        *(
+            f"%{name}.args = alloca [{SIZES[struct] // WORD_BYTES} x i64]"
+            for name, struct in (("count", _COUNT), ("schedule", _SCHEDULE))
+        ),
+        *_load("context", "frame", offset("CallFrame.ctx")),
+        *_load("api", "frame", offset("CallFrame.api")),
+        *_arguments("count.args", _COUNT),
+        *_set("threads.at", "count.args", offset(f"{_COUNT}.num_threads"), "%threads.to"),
+        *_load("count", "api", offset("Api.ThreadPool_NumThreads")),
         "%count.error = call ptr %count(ptr %count.args)",
         "%threads = load i64, ptr %threads.to",
         f"%most = udiv i64 %size, {MIN_THREAD_BATCH}",
@@ -335,7 +337,10 @@ def _job() -> list[str]:
     words = ("0", "0", "%users", "%pieces", "%piece", "%size")
     return [
         "%job = call ptr @malloc(i64 64)",
-        *_store("job", [("i64", x) for x in words] + [("ptr", "%operands"), ("ptr", "%results")]),
+        *_store(
+            "job",
+            enumerate([("i64", x) for x in words] + [("ptr", "%operands"), ("ptr", "%results")]),
+        ),
         "%done.at = getelementptr i64, ptr %job, i64 1",
         "%users.at = getelementptr i64, ptr %job, i64 2",
         # The handler holds the job once more, so that it can read when all pieces are done.
@@ -346,13 +351,9 @@ def _job() -> list[str]:
 def _scheduled_threads() -> list[str]:
     """Have XLA call `work` in all threads but this one."""
     return [
-        # XLA_FFI_ThreadPool_Schedule_Args: its size, no extension, context, function, argument.
-        *_store(
-            "schedule.args", [("i64", "40"), ("i64", "0"), ("ptr", "%context"), ("ptr", "@work")]
-        ),
-        "%schedule.job = getelementptr i64, ptr %schedule.args, i64 4",
-        "store ptr %job, ptr %schedule.job",
-        *_field("schedule", "api", 136),
+        *_arguments("schedule.args", _SCHEDULE, ("task", "@work")),
+        *_set("schedule.job", "schedule.args", offset(f"{_SCHEDULE}.data"), "%job"),
+        *_load("schedule", "api", offset("Api.ThreadPool_Schedule")),
         "br label %next",
         "next:",
         # From 1: this thread is the first.
@@ -388,11 +389,34 @@ def _own_share() -> list[str]:
     ]
 
 
-def _store(base: str, values: list[tuple[str, str]]) -> list[str]:
-    """Store numbers and addresses side by side, in eight bytes each."""
+def _arguments(base: str, struct: str, *more: tuple[str, str]) -> list[str]:
+    """Set the structure of arguments of one of XLA's functions.
+
+    Args:
+        base: the name of its address.
+        struct: the name of the structure.
+        more: fields with addresses, besides size, extension (there is none) and context.
+    """
+    values = [("struct_size", "i64", str(SIZES[struct])), ("extension_start", "i64", "0")]
+    values += [(field, "ptr", x) for field, x in (("ctx", "%context"), *more)]
+    return _store(
+        base, [(offset(f"{struct}.{field}") // WORD_BYTES, (kind, x)) for field, kind, x in values]
+    )
+
+
+def _set(name: str, base: str, distance: int, value: str) -> list[str]:
+    """Store an address at a distance from an address, in bytes."""
+    return [
+        f"%{name} = getelementptr i64, ptr %{base}, i64 {distance // WORD_BYTES}",
+        f"store ptr {value}, ptr %{name}",
+    ]
+
+
+def _store(base: str, values: Iterable[tuple[int, tuple[str, str]]]) -> list[str]:
+    """Store numbers and addresses, in eight bytes each, at places that are counted in these."""
     return [
         line
-        for i, (kind, x) in enumerate(values)
+        for i, (kind, x) in values
         for line in (
             f"%{base}.{i} = getelementptr i64, ptr %{base}, i64 {i}",
             f"store {kind} {x}, ptr %{base}.{i}",

@@ -1,8 +1,9 @@
 """Adapter to those internals of JAX that the CPU code generator reads.
 
-The parameters of a jaxpr's equations, the context of a lowering rule and the structures of XLA's
-foreign-function interface are not part of JAX's public interface, and a new version may change
-them. This module is the only one that knows their forms. If it meets a form that it does not know,
+The parameters of a jaxpr's equations, the context of a lowering rule and XLA's foreign-function
+interface are not part of JAX's public interface, and a new version may change them. This module is
+the only one that knows their forms, but for the structures of that interface, which are in
+`ffi_layout`. If it meets a form that it does not know,
 it raises `UnknownForm`, and `warn` warns once. XLA then compiles the kernel, which is several times
 slower.
 
@@ -23,8 +24,8 @@ from jax.interpreters import partial_eval
 CHECKED = "0.10.0", "0.12.0"
 """The oldest and the newest version of JAX that the tests have passed with."""
 
-FFI_MINOR = 3
-"""The minor version of XLA's foreign-function interface for which `ffi` was written."""
+FFI_MAJOR, FFI_MINOR = 0, 3
+"""The version of XLA's foreign-function interface for which `ffi` was written."""
 
 
 class UnknownForm(Exception):
@@ -334,7 +335,7 @@ def ffi_version() -> int:
     # The version is only in the header: no function of JAX returns it.
     text = header.read_text() if header.exists() else ""
     found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
-    if found.get("MAJOR") != "0" or "MINOR" not in found:
+    if found.get("MAJOR") != str(FFI_MAJOR) or "MINOR" not in found:
         raise UnknownForm(f"XLA's foreign-function interface has the version {found or 'unknown'}")
     # A handler may not claim more than the installed interface has.
     return min(int(found["MINOR"]), FFI_MINOR)
