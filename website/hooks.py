@@ -1,7 +1,8 @@
 """Makes the pages of the site that are not in docs/, and mends links that lead out of it.
 
 MkDocs calls the functions `on_...`. Pages of the repository's root become pages of the site, source
-files that pages link to become texts in it, and `reference` writes the reference.
+files that pages link to become texts in it, `reference` writes the reference, and `notebooks` the
+pages of notebooks.
 """
 
 import posixpath
@@ -16,7 +17,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "website")]
 
-import reference  # noqa: E402 (is next to this file)
+import notebooks  # noqa: E402 (are next to this file)
+import reference  # noqa: E402
 
 CHANGES = {f"changes/{p.parent.name}.md": p for p in sorted(ROOT.glob("packages/*/CHANGELOG.md"))}
 PAGES = {
@@ -66,8 +68,15 @@ def on_config(config: Any) -> None:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages from outside docs/, and the texts that pages link to."""
-    made = {uri: path.read_text("utf-8") for uri, path in PAGES.items()} | reference.pages()
+    made: dict[str, str | bytes] = {uri: path.read_text("utf-8") for uri, path in PAGES.items()}
+    made |= reference.pages()
+    for name in notebooks.names():
+        text, shown = notebooks.page(name)
+        made |= {f"notebooks/{name}.md": text}
+        made |= {f"notebooks/{file}": content for file, content in shown.items()}
     for uri, text in made.items():
+        if uri in files.src_uris:  # the text of a notebook
+            files.remove(files.src_uris[uri])
         files.append(File.generated(config, uri, content=text))
     pages = [(page.content_string, home(page.src_uri)) for page in files.documentation_pages()]
     for path in set().union(*(linked(text, folder) for text, folder in pages)):
@@ -108,7 +117,7 @@ def place(path: Path) -> str | None:
     if path in pages:
         return pages[path]
     docs = ROOT / "docs"
-    shown = path.suffix in (".md", ".png", ".txt") or not path.exists()
+    shown = path.suffix in (".md", ".png", ".txt", ".ipynb") or not path.exists()
     return str(path.relative_to(docs)) if path.is_relative_to(docs) and shown else None
 
 

@@ -7,7 +7,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    path for pattern in ("*.md", "docs/*.md", "packages/*/README.md") for path in ROOT.glob(pattern)
+    path
+    for pattern in ("*.md", "docs/*.md", "docs/notebooks/*.md", "packages/*/README.md")
+    for path in ROOT.glob(pattern)
 )
 SOURCES = [
     f"/{path.relative_to(ROOT)}"
@@ -33,5 +35,7 @@ def test_the_glossary_s_places_exist():
 def test_the_site_shows_every_page():
     """`hatch run docs:build` fails if it does not, in another environment than this one."""
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    docs = ROOT / "docs"
+    found = [*docs.glob("*.md"), *docs.glob("notebooks/*.md")]
+    pages = {page.relative_to(docs).as_posix() for page in found} - {"README.md"}
     assert [page for page in sorted(pages) if f"{page}\n" not in navigation] == []

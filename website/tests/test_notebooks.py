@@ -1,0 +1,55 @@
+"""The notebooks run from a clean kernel, and the site shows outputs of what is in their texts."""
+
+import re
+
+import nbformat
+import notebooks
+import pytest
+
+CLAIMS = {
+    "first-hour": """
+        assert drift < 1e-3  # RK4 keeps the energy
+        assert float(jnp.ptp(many.q[:, 400, 1])) < 0.1 < 3 < float(jnp.ptp(many.q[:, -1, 1]))
+        assert many.q.shape == (1000, 1000, 2) and standing.obs.shape == (256, 27)
+    """,
+}
+"""The claims of each text about its results, which run as the last cell."""
+
+LONG: set[str] = set()
+"""Notebooks that take more than a minute."""
+
+
+def marked(name):
+    marks = [pytest.mark.slow, *([pytest.mark.long] if name in LONG else [])]
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in notebooks.names()])
+def test_a_notebook_runs_from_a_clean_kernel(name, tmp_path):
+    notebook = notebooks.source(name)
+    claims = re.sub(r"^ +", "", CLAIMS[name], flags=re.M)
+    notebook.cells.append(nbformat.v4.new_code_cell(claims))
+    notebooks.execute(notebook, tmp_path)
+
+
+@pytest.mark.parametrize("name", notebooks.names())
+def test_the_stored_outputs_are_of_the_text(name):
+    """After a change of the text, `hatch run docs:notebooks NAME` makes them again."""
+    text, stored = notebooks.source(name), notebooks.stored(name)
+    assert [c.source for c in stored.cells] == [c.source for c in text.cells]
+    assert [c.metadata for c in stored.cells] == [c.metadata for c in text.cells]
+    counts = [c.execution_count for c in stored.cells if c.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    assert notebooks.FOLDER.joinpath(f"{name}.ipynb").stat().st_size < 600_000
+
+
+def test_a_picture_without_an_alternative_text_is_refused():
+    output = {"data": {"image/png": ""}}
+    with pytest.raises(ValueError, match="alt="):
+        notebooks.shown(output, "", "page-1")
+
+
+def test_the_viewers_play(show):
+    page = show("notebooks/first-hour-1.html")
+    page.get_by_role("button", name="Play").wait_for()
+    assert page.problems == []
