@@ -227,9 +227,11 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
     """Return the velocities after a step of MuJoCo with exchanged contacts.
 
     Depths, positions and normals are exchanged. All else of a contact is that of the nearest of
-    MuJoCo's between the same links; where MuJoCo has none between them there is none.
+    MuJoCo's between the same links. Where MuJoCo has none between them it is that of one in another
+    state, or where the geoms may be a metre apart; where there is none either there is no contact.
     """
     data, after, link = mujoco.MjData(model), [], _links(sys, model)
+    others = _contacts_of_pairs(model, before, link)
     for i, at in enumerate(zip(*before, strict=True)):
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = at
@@ -239,6 +241,7 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
             c.exclude = 1
         for dist, pos, frame, *pair in zip(*(part[i] for part in found), strict=True):
             same = [(c, side) for c, side in theirs if side in (pair, pair[::-1])]
+            same = same or others.get(frozenset(pair), [])
             if not same:
                 continue
             like, side = min(same, key=lambda c: np.abs(c[0].pos - pos).sum())
@@ -258,6 +261,32 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
         mujoco.mj_step2(model, data)
         after.append(data.qvel.copy())
     return np.array(after)
+
+
+def _contacts_of_pairs(
+    model: mujoco.MjModel, before: Before, link: np.ndarray
+) -> dict[frozenset[int], list[tuple[mujoco.MjContact, list[int]]]]:
+    """Return a contact of MuJoCo's for each two links between which it finds any in some state.
+
+    MuJoCo's search for contacts of signed distances starts from few points, and may miss some.
+    """
+    out: dict[frozenset[int], list[tuple[mujoco.MjContact, list[int]]]] = {}
+    wide = copy.copy(model)
+    wide.geom_margin[:] += 1.0
+    for which in (model, wide):
+        data = mujoco.MjData(which)
+        for q in before.q:
+            data.qpos[:] = q
+            mujoco.mj_fwdPosition(which, data)
+            for c in data.contact:
+                side = link[model.geom_bodyid[c.geom]].tolist()
+                if frozenset(side) not in out:
+                    like = copy.copy(c)
+                    if which is wide:
+                        like.includemargin -= wide.geom_margin[c.geom].sum()
+                        like.includemargin += model.geom_margin[c.geom].sum()
+                    out[frozenset(side)] = [(like, side)]
+    return out
 
 
 def _links(sys: System, model: mujoco.MjModel) -> np.ndarray:

@@ -28,6 +28,12 @@ def brax_geometry_types() -> list[Spec]:
         Spec("ellipsoid", "brax.colliders.shapes.ellipsoid:ELLIPSOID", "ellipsoid"),
         Spec("mesh", "brax.colliders.shapes.mesh:MESH", "convex hull of points"),
         Spec("hfield", "brax.colliders.shapes.height_field:HEIGHT_FIELD", "grid of heights"),
+        Spec("sdf", "brax.colliders.shapes.sdf:SDF", "grid of signed distances"),
+        Spec("sdf_bolt", "brax.colliders.shapes.sdf_bolt:SDF_BOLT", "bolt with a thread along z"),
+        Spec("sdf_bowl", "brax.colliders.shapes.sdf_bowl:SDF_BOWL", "cap of a sphere, with a rim"),
+        Spec("sdf_gear", "brax.colliders.shapes.sdf_gear:SDF_GEAR", "spur gear around z"),
+        Spec("sdf_nut", "brax.colliders.shapes.sdf_nut:SDF_NUT", "nut with a thread along z"),
+        Spec("sdf_torus", "brax.colliders.shapes.sdf_torus:SDF_TORUS", "ring around z"),
     ]
 
 
@@ -47,6 +53,10 @@ def brax_colliders() -> list[Spec]:
         _pair("plane", "cylinder", "brax.colliders.primitive.plane_cylinder:PLANE_CYLINDER"),
         _pair("plane", "ellipsoid", "brax.colliders.primitive.plane_ellipsoid:PLANE_ELLIPSOID"),
         _pair("plane", "mesh", "brax.colliders.primitive.plane_mesh:PLANE_MESH"),
+        _pair("plane", "sdf", "brax.colliders.primitive.plane_mesh:PLANE_SDF"),
+        _pair("plane", "sdf_bolt", "brax.colliders.primitive.plane_mesh:PLANE_BOLT"),
+        _pair("plane", "sdf_gear", "brax.colliders.primitive.plane_mesh:PLANE_GEAR"),
+        _pair("plane", "sdf_nut", "brax.colliders.primitive.plane_mesh:PLANE_NUT"),
     ]
 
 

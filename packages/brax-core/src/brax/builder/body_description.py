@@ -203,7 +203,8 @@ class BodyDescription:
             size: MuJoCo's size parameters of the type [m].
             points: vertices in the geom's frame [m], (n, 3), of a type that has some.
             heights: heights of a height field over the plane z = 0 of its frame [m], (rows,
-                columns): rows along y, columns along x, from the least to the largest.
+                columns): rows along y, columns along x, from the least to the largest. Of a grid
+                of signed distances, its coefficients, n * n rows of n: rows along x and y.
             friction: sliding, torsional and rolling friction.
             elasticity: coefficient of restitution, 0 to 1.
             condim: 1 without friction, 3 with sliding friction, 4 with torsional friction as well,

@@ -76,7 +76,7 @@ def collision_groups(
     mixed = [(i, j) for i, j in pairs if frozenset((i, j)) not in taken]
     every = [((i, j), _condim(geoms[i], geoms[j]), -1) for i, j in mixed] + every
     # A group is one call of its collider, on arrays of all of its pairs.
-    groups: dict[tuple[Any, int, bool], list[tuple[int, int, int]]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}
     for (i, j), condim, number in every:
         a, b = geoms[i], geoms[j]
         known = registered(*sorted((a.type, b.type)))
@@ -86,7 +86,10 @@ def collision_groups(
         if collider is not None:
             # A collider is registered for types in one order, which its geoms must follow.
             pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
-            groups.setdefault((collider, condim, number >= 0), []).append((*pair, number))
+            # Grids of one group are one array, so they have equally many points.
+            grids = tuple(sorted(g.heights.shape for g in (a, b)))
+            key = (collider, condim, number >= 0, grids)
+            groups.setdefault(key, []).append((*pair, number))
         else:
             known_pairs = ", ".join(sorted(plugins.names("collider")))
             reason = (
@@ -96,7 +99,7 @@ def collision_groups(
             )
             problems.append(a.problem(reason))
     return tuple(
-        _group(collider, condim, own, pairs) for (collider, condim, own), pairs in groups.items()
+        _group(collider, condim, own, pairs) for (collider, condim, own, _), pairs in groups.items()
     )
 
 

@@ -28,7 +28,8 @@ class Shape(NamedTuple):
     with fewer vertices than another repeats its last one."""
     heights: jax.Array | None = None
     """The heights of a height field over the plane z = 0 of the geom's frame [m], row after row,
-    (rows * columns, pairs, batch). The axis of the pairs has length one if they share a field."""
+    (rows * columns, pairs, batch). The axis of the pairs has length one if they share a field. Of a
+    grid of signed distances these are its coefficients; the last axis, z, runs fastest."""
     kind: jax.Array | None = None
     """The index of each shape's own type where the shapes are of several types, as
     `colliders.convex.any_convex` numbers them, (pairs, batch)."""
@@ -103,6 +104,8 @@ class GeometryType(ABC):
     """True if rays intersect the type, which then has `ray`."""
     has_heights: ClassVar[bool] = False
     """True if a geom of the type is a height field."""
+    has_grid: ClassVar[bool] = False
+    """True if a geom of the type is a grid of signed distances, in `Shape.heights`."""
     corners: ClassVar[int] = 0
     """Number of vertices of a face that `face` returns: 1 for a shape that is round everywhere, 2
     for one with straight edges, 4 for one with flat faces. It is 0 for a shape that is not convex

@@ -56,7 +56,8 @@ def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
     points = Vec3(*drawn)
     column = lambda *v: [jnp.full((1, 1), x, jnp.float32) for x in v]  # noqa: E731
     shape = Shape(Vec3(*column(0, 0, 0)), Quat(*column(1, 0, 0, 0)), Vec3(*column(*size)))
-    if kind.has_distance:
+    # A grid's distances are those of the geom that it is made for.
+    if kind.has_distance and not kind.has_grid:
         slope = jax.grad(lambda p: jnp.sum(kind.signed_distance(shape, p)))(points)
         length = np.linalg.norm(np.asarray(stack(slope)), axis=-2)
         if not np.isfinite(length).all():

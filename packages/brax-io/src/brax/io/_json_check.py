@@ -131,6 +131,19 @@ def _dangling(system: System) -> list[str]:
         for index in group.geom1
         if index < count["geom"] and system.geom_grid[index] != grid
     ]
+    grids = zip(system.geom_types, system.geom_grid, strict=False)
+    found += [
+        f"system.geom_grid[{i}]: a {kind.name} needs n * n rows of n, with n >= 3, got {grid}"
+        for i, (kind, grid) in enumerate(grids)
+        if kind.has_grid and (grid[1] < 3 or tuple(grid) != (grid[1] ** 2, grid[1]))
+    ]
+    found += [
+        f"system.collisions: the grids of the geoms {sorted(set(geoms))} are of different sizes"
+        for group in system.collisions
+        for geoms in (group.geom1, group.geom2)
+        if len({system.geom_grid[g] for g in geoms if g < count["geom"]}) > 1
+        and not hasattr(group.collider, "grid")
+    ]
     # The coordinates of a link's joints are contiguous only in this order.
     if sorted(system.joint_link) != list(system.joint_link):
         found.append("system.joint_link: joints must be in the order of their links")

@@ -25,7 +25,9 @@ def geom(geom: Element, kind: Any) -> Iterator[ModelProblem]:
             f"a {kind.name} needs heights in at least 2 rows of at least 2, got "
             f"{' x '.join(map(str, geom.heights.shape))}"
         )
-    if geom.heights.size and not kind.has_heights:
+    if kind.has_grid:
+        yield from _grid(geom, kind)
+    elif geom.heights.size and not kind.has_heights:
         yield geom.problem(f"a {kind.name} has no heights; leave them out")
     if kind.only_static and geom.body != WORLD:
         yield geom.problem(f"a {kind.name} is only allowed on the world, not on '{geom.body}'")
@@ -38,6 +40,16 @@ def geom(geom: Element, kind: Any) -> Iterator[ModelProblem]:
     yield from _reach(geom)
     if not 0 <= geom.elasticity <= 1:
         yield geom.problem(f"elasticity must lie in [0, 1], got {geom.elasticity}")
+
+
+def _grid(geom: Element, kind: Any) -> Iterator[ModelProblem]:
+    """Yield the problem of a grid of distances that is no cube of at least three points a side."""
+    n = geom.heights.shape[1]
+    if n < 3 or geom.heights.shape != (n * n, n):
+        yield geom.problem(
+            f"a {kind.name} needs heights in n * n rows of n, with n >= 3, got "
+            f"{' x '.join(map(str, geom.heights.shape))}"
+        )
 
 
 def solid(geom: Element, kind: Any) -> Iterator[ModelProblem]:

@@ -34,7 +34,7 @@ from brax.colliders.convex.support_search import (
     where,
 )
 from brax.colliders.interface import GeometryType, Shape
-from brax.components import Vec3, normalize
+from brax.components import Vec3, normalize, tangents
 from brax.kernels.skip import where_needed
 
 MAX_DESCENT_STEPS = 16
@@ -76,6 +76,30 @@ _GRID = np.stack(np.meshgrid(*[(-1, 0, 1)] * 3), axis=-1).reshape(-1, 3)
 _CORNERS = _GRID[np.abs(_GRID).sum(axis=1) % 2 == 1]
 _START_DIRECTIONS = _CORNERS / np.linalg.norm(_CORNERS, axis=1, keepdims=True)
 """Unit directions along the six half-axes and the eight diagonals of a cube, (14, 3)."""
+
+_PENALTY = 2.0
+"""Factor of the distance of a point from the shape that it should belong to."""
+
+_EXTENT_SIZES = 1.5
+"""Radius of the ball around a shape with a signed distance that its points are sought in, in
+sizes: the ring of a torus reaches farther than its largest size parameter."""
+
+_MIN_APART_SIZES = 1e-3
+"""Distance of two shapes, in sizes, below which they count as concentric."""
+
+_IN_BALL_ANGLES = np.pi * (3 - np.sqrt(5)) * np.arange(24)
+_HEIGHTS = (2 * np.arange(24) + 1) / 24 - 1
+_RADII = ((5 * np.arange(24) % 24 + 0.5) / 24) ** (1 / 3)
+_IN_BALL = _RADII[:, None] * np.stack(
+    [
+        np.sqrt(1 - _HEIGHTS**2) * np.cos(_IN_BALL_ANGLES),
+        np.sqrt(1 - _HEIGHTS**2) * np.sin(_IN_BALL_ANGLES),
+        _HEIGHTS,
+    ],
+    axis=1,
+)
+"""Points of the unit ball, (24, 3): directions of a Fibonacci lattice, whose spacing in longitude
+is the golden angle, at distances that fill the ball evenly."""
 
 Slope = Callable[[Vec3], tuple[jax.Array, Vec3]]
 """A function from points in the other shape's frame to the signed distance and unit gradient."""
@@ -132,7 +156,38 @@ class OtherShape(NamedTuple):
             return self.nearest(towards + _directions(_AROUND, reach) * reach), ()
         if self.kind.has_nearest:
             return self.nearest(towards + _directions(_START_DIRECTIONS, reach) * reach), ()
-        return self.nearest(_directions(_START_DIRECTIONS, reach) * size_of(self.shape)), ()
+        around = _directions(_START_DIRECTIONS, reach) * size_of(self.shape)
+        between = self._between(towards, reach)
+        every = (jnp.concatenate(parts) for parts in zip(around, between, strict=True))
+        return self.nearest(Vec3(*every)), ()
+
+    def _between(self, towards: Vec3, reach: jax.Array) -> Vec3:
+        """Return points in the space that two shapes may share, (n, pairs, batch).
+
+        It is the intersection of two balls around them. Of shapes with many hollows, such as two
+        gears, a search that starts elsewhere ends in another one.
+
+        Args:
+            towards: position of the first shape [m].
+            reach: size of the first shape [m].
+        """
+        first, own = _EXTENT_SIZES * reach, _EXTENT_SIZES * size_of(self.shape)
+        towards = Vec3(*(c[0] for c in towards))
+        way, apart = normalize(towards, self._up(towards))
+        near, far = jnp.maximum(apart - first, -own), jnp.minimum(apart + first, own)
+        # The circle in which the two spheres intersect has its centre on the line between theirs.
+        # Where it is not between them, the space is as wide as the smaller ball.
+        less = jnp.minimum(first, own)
+        apart = jnp.maximum(apart, _MIN_APART_SIZES * less)
+        centre = 0.5 * (apart + (own - first) * (own + first) / apart)
+        is_between = (centre > 0) & (centre < apart) & (centre < own)
+        wide = jnp.where(
+            is_between, jnp.sqrt(jnp.where(is_between, own * own - centre * centre, 1.0)), less
+        )
+        s, t = tangents(way)
+        ball = _directions(_IN_BALL, reach)
+        middle, half = 0.5 * (near + far), 0.5 * jnp.maximum(far - near, 0.0)
+        return s * (wide * ball.x) + t * (wide * ball.y) + way * (middle + half * ball.z)
 
     def projected(self, target: Vec3) -> tuple[Vec3, tuple[Vec3, ...]]:
         """Return the points of a convex shape nearest to given points, and the simplex around each.
@@ -283,6 +338,7 @@ def descend(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) ->
     Returns:
         The results, (1 + starts, pairs, batch): first the best, then that of each search.
     """
+    slope = _with_penalty(other, slope)
 
     def close(search: DescentState) -> jax.Array:
         """Return a mask of the searches that need no more steps."""
@@ -320,6 +376,26 @@ def descend(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) ->
     # A tilt of one, because the best search may have stopped at the looser tolerance.
     best = run(best._replace(tilt=jnp.ones_like(best.tilt)), at_the_end, MAX_LAST_DESCENT_STEPS)
     return jax.tree.map(lambda *c: jnp.concatenate(c), best, every)
+
+
+def _with_penalty(other: OtherShape, slope: Slope) -> Slope:
+    """Return a distance to minimize that is larger where a point is off the other shape.
+
+    One step along a distance's gradient ends next to the surface, not on it, where the surface is
+    curved or has edges. A distance changes by at most as much as its point moves, so that with any
+    factor above one the least value is at a point of the shape (an exact penalty; Nocedal and
+    Wright 2006, Numerical Optimization, section 17.2).
+    """
+    if other.by_corners or other.kind.has_nearest:
+        return slope
+
+    def penalized(point: Vec3) -> tuple[jax.Array, Vec3]:
+        """Return the distance with the penalty, and the gradient without it."""
+        dist, out = slope(point)
+        off = jnp.maximum(other.kind.signed_distance(other.shape, point), 0.0)
+        return dist + _PENALTY * off, out
+
+    return penalized
 
 
 def _first(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) -> DescentState:

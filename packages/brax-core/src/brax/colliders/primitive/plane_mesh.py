@@ -1,4 +1,4 @@
-"""The collider of a plane and a mesh."""
+"""The collider of a plane and a shape with the vertices of its convex hull."""
 
 import jax.numpy as jnp
 
@@ -10,7 +10,8 @@ from brax.colliders.shapes.mesh import farthest_four
 class PlaneMesh(Collider):
     """Collider with four points: vertices of the lowest face, of large area.
 
-    Points that the face lacks are far apart.
+    Points that the face lacks are far apart. A plane touches a shape that is not convex only where
+    its hull does.
     """
 
     types = ("plane", "mesh")
@@ -28,4 +29,29 @@ class PlaneMesh(Collider):
         return touches
 
 
+class PlaneSdf(PlaneMesh):
+    """Collider of a plane and a shape that is known by a grid of distances."""
+
+    types = ("plane", "sdf")
+
+
+class PlaneBolt(PlaneMesh):
+    """Collider of a plane and a bolt."""
+
+    types = ("plane", "sdf_bolt")
+
+
+class PlaneGear(PlaneMesh):
+    """Collider of a plane and a gear."""
+
+    types = ("plane", "sdf_gear")
+
+
+class PlaneNut(PlaneMesh):
+    """Collider of a plane and a nut."""
+
+    types = ("plane", "sdf_nut")
+
+
 PLANE_MESH = PlaneMesh()
+PLANE_SDF, PLANE_BOLT, PLANE_GEAR, PLANE_NUT = PlaneSdf(), PlaneBolt(), PlaneGear(), PlaneNut()

@@ -30,7 +30,8 @@ def shape_like(kind: GeometryType) -> Shape:
     shape = Shape(vec(), quat(), vec())
     if kind.least_points:
         shape = shape._replace(points=vec(5))
-    return shape._replace(heights=like(4)) if kind.has_heights else shape
+    count = 4 if kind.has_heights else 27 if kind.has_grid else 0
+    return shape._replace(heights=like(count)) if count else shape
 
 
 def problems(kind: GeometryType) -> Iterator[str]:

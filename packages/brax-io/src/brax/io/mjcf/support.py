@@ -6,14 +6,14 @@ ignored.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import mujoco
 import numpy as np
 
 from brax import plugins
 from brax.io.mjcf import custom_elements
-from brax.io.mjcf.elements import cameras, hulls, keyframes
+from brax.io.mjcf.elements import cameras, distances, hulls, keyframes
 from brax.io.mjcf.elements.actuators import JOINT_TRANSMISSIONS, law_problems, sees_rate
 from brax.io.mjcf.elements.collision_filter import can_collide
 from brax.io.mjcf.elements.sensors import left_out
@@ -32,7 +32,6 @@ class Note(NamedTuple):
 _MUST_BE_DEFAULT = {
     "body": (("body_plugin", -1, "a plugin's force"),),
     "joint": (("jnt_springyield", 0, "springyield"),),
-    "geom": (("geom_plugin", -1, "a plugin's shape"),),
     "actuator": (
         ("actuator_plugin", -1, "a plugin's force"),
         ("actuator_delay", 0, "delay"),
@@ -41,7 +40,7 @@ _MUST_BE_DEFAULT = {
 }
 """Fields that are not read, with the value at which they have no effect, and a name for messages.
 
-A field that the installed MuJoCo does not have is skipped. Geoms count only if they can collide.
+A field that the installed MuJoCo does not have is skipped.
 """
 
 EQUALITIES = ("connect", "weld", "joint", "tendon")
@@ -107,7 +106,7 @@ def notes(model: mujoco.MjModel, custom: custom_elements.Custom) -> list[Note]:
     found = [
         *_flag_notes(model),
         *_option_notes(model),
-        *_table_notes(model, collides.any(axis=1)),
+        *_table_notes(model),
         *_geom_notes(model, collides),
         *_actuator_notes(model, custom.types["actuator"]),
         *_element_notes(model, custom.types["sensor"]),
@@ -156,12 +155,11 @@ def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
                 yield Note("option", -1, "ignored", f"{field}: {reason}")
 
 
-def _table_notes(model: mujoco.MjModel, collides: Any) -> Iterator[Note]:
+def _table_notes(model: mujoco.MjModel) -> Iterator[Note]:
     for kind, rules in _MUST_BE_DEFAULT.items():
         for field, harmless, what in rules:
             for i in _rows_unlike(model, field, harmless):
-                if kind != "geom" or collides[i]:
-                    yield _unsupported(kind, i, what, harmless)
+                yield _unsupported(kind, i, what, harmless)
 
 
 def _rows_unlike(model: mujoco.MjModel, field: str, harmless: float) -> list[int]:
@@ -181,9 +179,11 @@ def _geom_notes(model: mujoco.MjModel, collides: np.ndarray) -> Iterator[Note]:
     known = plugins.names("geometry_type")
     for i, value in enumerate(model.geom_type):
         shape = keyword(mujoco.mjtGeom, value)
-        if shape not in known and collides[i].any():
-            yield Note("geom", i, "refused", f"a {shape} that can collide is not supported")
-        elif shape not in known:
+        reason = f"a {shape} that can collide is not supported" if shape not in known else ""
+        reason = reason or distances.problem(model, i)
+        if reason and collides[i].any():
+            yield Note("geom", i, "refused", reason)
+        elif reason:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
     # Within the gap a contact exerts no force of its own, so only adhesion can act there.
     adhesive = any(_rows_unlike(model, f"{kind}_adhesion", 0) for kind in ("geom", "pair"))
@@ -231,11 +231,11 @@ def _element_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> It
 def _plugin_notes(model: mujoco.MjModel) -> Iterator[Note]:
     """Yield the instances of plugins; what one moves is refused by its element too."""
     moving = {*model.body_plugin.tolist(), *model.actuator_plugin.tolist()}
-    moving |= {*model.geom_plugin[can_collide(model).any(axis=1)].tolist()}
+    shaping = {*model.geom_plugin[can_collide(model).any(axis=1)].tolist()}
     for i in range(count(model, "plugin")):
         if i in moving:
             yield Note("plugin", i, "refused", "MuJoCo's plugins are not supported")
-        else:
+        elif i not in shaping:
             yield Note("plugin", i, "ignored", "only a sensor, or a geom that cannot collide")
 
 

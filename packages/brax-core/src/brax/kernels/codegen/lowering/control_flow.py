@@ -483,6 +483,9 @@ def _keeps_shapes(eqn: Any) -> bool:
     The derivative of such a function has its name too, but other operands; it is inlined.
     """
     n = len(eqn.outvars)
+    # A derivative that nobody reads has neither operands nor results.
+    if len(eqn.invars) <= n:
+        return False
     needed, *before = [v.aval for v in eqn.invars[-n - 1 :]]
     like = [(a.shape, a.dtype) for a in before] == [
         (v.aval.shape, v.aval.dtype) for v in eqn.outvars

@@ -8,9 +8,9 @@ import numpy as np
 from brax import plugins
 from brax.builder import ModelBuilder
 from brax.io.mjcf import custom_elements
-from brax.io.mjcf.elements import hulls
+from brax.io.mjcf.elements import distances, hulls
 from brax.io.mjcf.elements.collision_filter import excluded_bodies, no_contact
-from brax.io.mjcf.names import body_names, keyword, names
+from brax.io.mjcf.names import body_names, names
 
 Places = Mapping[tuple[str, int], str]
 """The place of each element (kind, id) in its file, such as ' (ant.xml:12)'."""
@@ -23,18 +23,18 @@ def geoms(
     bodies, named = body_names(model), names(model, "geom")
     known, only_drawn = plugins.names("geometry_type"), no_contact(model)
     for g, body in enumerate(model.geom_bodyid):
-        shape = keyword(mujoco.mjtGeom, model.geom_type[g])
-        if shape not in known:
+        shape = distances.shape_name(model, g)
+        if shape not in known or distances.problem(model, g):
             continue  # refused if it can collide, else reported as not drawn
         builder.add_geom(
             bodies[body],
             custom.types["geom"].get(g, shape),
             named[g],
             model.geom_pos[g],
-            model.geom_quat[g],
+            _orientation(model, g).tolist(),
             size=_size(model, g).tolist(),
             points=hulls.points(model, g).tolist(),
-            heights=_heights(model, g).tolist(),
+            heights=_heights(model, g).tolist() or distances.grid(model, g).tolist(),
             friction=model.geom_friction[g].tolist(),
             condim=int(model.geom_condim[g]),
             priority=int(model.geom_priority[g]),
@@ -61,7 +61,9 @@ def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     named, known = names(model, "geom"), plugins.names("geometry_type")
     for p, name in enumerate(names(model, "pair")):
         ends = [int(model.pair_geom1[p]), int(model.pair_geom2[p])]
-        if any(keyword(mujoco.mjtGeom, model.geom_type[g]) not in known for g in ends):
+        if any(distances.shape_name(model, g) not in known for g in ends) or any(
+            distances.problem(model, g) for g in ends
+        ):
             continue  # refused
         builder.add_pair(
             named[ends[0]],
@@ -116,11 +118,22 @@ def _heights(model: mujoco.MjModel, geom: int) -> np.ndarray:
 def _size(model: mujoco.MjModel, geom: int) -> np.ndarray:
     """Return the size parameters of a geom.
 
-    MuJoCo gives a height field the size of its bounding box; its own are half widths and base.
+    MuJoCo gives a height field the size of its bounding box; its own are half widths and base. So
+    it gives one to a shape that is known by its distance.
     """
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SDF:
+        return np.array(distances.size(model, geom))
     if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_HFIELD:
         return model.geom_size[geom]
     return model.hfield_size[model.geom_dataid[geom]][[0, 1, 3]]
+
+
+def _orientation(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """Return the orientation (4,) of a geom in its body's frame."""
+    half, out = 0.5 * distances.turned(model, geom), np.zeros(4)
+    turn = np.array([np.cos(half), 0.0, 0.0, np.sin(half)])
+    mujoco.mju_mulQuat(out, model.geom_quat[geom], turn)
+    return out
 
 
 def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:

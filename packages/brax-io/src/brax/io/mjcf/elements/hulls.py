@@ -5,23 +5,30 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from brax.colliders.shapes.flatness import is_flat
+from brax.io.mjcf.elements import distances
 
 MAX_HULL_CORNERS = 256
 """Maximum number of vertices of a hull; of a larger one, those that matter most are kept."""
 
 _NUM_DIRECTIONS = 1000
 
+_WITH_HULL = ("mesh", "sdf", "sdf_bolt", "sdf_gear", "sdf_nut")
+"""The geometry types that have the vertices of a hull."""
+
 
 def points(model: mujoco.MjModel, geom: int) -> np.ndarray:
     """Return the vertices of a mesh's convex hull (n, 3) [m]; empty for other geoms."""
-    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
+    if not _has_hull(model, geom):
         return np.zeros((0, 3))
-    return thin_hull(_corners(model, model.geom_dataid[geom]))[0]
+    corners = thin_hull(_corners(model, model.geom_dataid[geom]))[0]
+    # A gear is turned in its frame, and its points with it.
+    cos, sin = np.cos(angle := distances.turned(model, geom)), np.sin(angle)
+    return corners @ np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
 
 
 def left_out(model: mujoco.MjModel, geom: int) -> str:
     """Return how a mesh's hull was simplified; empty if it was not."""
-    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
+    if not _has_hull(model, geom):
         return ""
     every = _corners(model, model.geom_dataid[geom])
     kept, inside = thin_hull(every)
@@ -29,6 +36,11 @@ def left_out(model: mujoco.MjModel, geom: int) -> str:
         return ""
     less = f"reaches up to {1000 * inside:.2g} mm less far"
     return f"its hull has {len(kept)} of {len(every)} corners, and {less}"
+
+
+def _has_hull(model: mujoco.MjModel, geom: int) -> bool:
+    """Return whether a geom's type has the vertices of a hull."""
+    return distances.shape_name(model, geom) in _WITH_HULL
 
 
 def thin_hull(corners: np.ndarray) -> tuple[np.ndarray, float]:

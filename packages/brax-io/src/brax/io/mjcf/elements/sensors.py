@@ -9,6 +9,7 @@ import numpy as np
 from brax import plugins
 from brax.builder import ModelBuilder
 from brax.errors import ModelProblem, closest
+from brax.io.mjcf.elements import distances
 from brax.io.mjcf.names import body_names, disabled, keyword, names
 from brax.sensors import SensorType
 
@@ -144,10 +145,11 @@ def _object(
     # The builder adds the inertias of fused bodies, so their separate inertial frames are lost.
     if kind == "inertia" and not _alone(model, body):
         return "the inertia of a body that is fixed to another, or another to it, is not its own"
-    if kind == "geom" and keyword(mujoco.mjtGeom, model.geom_type[index]) not in plugins.names(
-        "geometry_type"
-    ):
-        return "its geom is of a shape that is not read"
+    if kind == "geom":
+        if distances.shape_name(model, index) not in plugins.names("geometry_type"):
+            return "its geom is of a shape that is not read"
+        if distances.turned(model, index):
+            return "its geom is a gear whose alpha is not 0: its frame is turned with it"
     if kind in ("body", "inertia"):
         return kind, body_names(model)[index]
     return kind, names(model, kind)[index]
