@@ -18,6 +18,7 @@ from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen import cpu, ffi, jax_internals, target
 from brax.kernels.codegen.call import Form, Kernel, trace
 from brax.kernels.codegen.explain import collected
+from brax.kernels.codegen.operations import operation
 from brax.kernels.codegen.translate import translate
 from brax.kernels.skip import where_needed
 
@@ -621,13 +622,14 @@ def _equation(function, *given):
 
 def test_parameters_that_another_version_of_jax_adds_or_drops_are_unknown_forms():
     eqn = _equation(lambda x: jax.lax.cumsum(x), jnp.ones(3))
-    jax_internals.check(eqn)
+    known = operation(eqn).parameters
+    jax_internals.check(eqn, known)
     for params, words in (
         ({**eqn.params, "exclusive": True}, "'cumsum' has a parameter 'exclusive'"),
         ({"axis": 0}, "'cumsum' has no parameter 'reverse'"),
     ):
         with pytest.raises(jax_internals.UnknownForm, match=words):
-            jax_internals.check(eqn.replace(params=params))
+            jax_internals.check(eqn.replace(params=params), known)
 
 
 def test_a_scan_has_the_operands_that_its_body_takes_whatever_the_version():

@@ -35,7 +35,7 @@ def line_of(function):
 
 EIGH = Outcome(
     "stretched",
-    "the operation 'eigh'",
+    "the operation 'eigh', which has no lowering rule",
     f"{__name__}:{line_of(spectrum)}, in spectrum",
 )
 
@@ -50,8 +50,9 @@ def test_a_warning_names_the_operation_and_its_line_once():
     (said,) = [str(w.message) for w in caught if "XLA compiles" in str(w.message)]
     assert said.startswith(
         "XLA compiles the kernel stretched, because the code generator does not translate "
-        f"the operation 'eigh' ({EIGH.where}). "
+        f"the operation 'eigh', which has no lowering rule ({EIGH.where}). "
     )
+    assert said.endswith("docs/code-generator.md says how to add a rule.")
 
 
 @pytest.mark.filterwarnings("ignore:XLA compiles the kernel")
@@ -115,7 +116,7 @@ def test_a_plugins_functions_are_translated_one_by_one(acme):
     assert list(found) == ["acme-joints"]
     assert len(found["acme-joints"]) == 8
     (left,) = [o for o in found["acme-joints"] if not o.native]
-    assert (left.kernel, left.reason) == ("wobble.transform", "the operation 'eigh'")
+    assert (left.kernel, left.reason) == ("wobble.transform", EIGH.reason)
     assert left.where == f"{__name__}:{line_of(Wobble.transform)}, in Wobble.transform"
 
 

@@ -29,7 +29,7 @@ from brax.kernels.codegen import cpu, cuda, xla
 from brax.kernels.codegen.backend import Backend, compiled
 from brax.kernels.codegen.call import DEVICES, Form, Kernel, Known, trace
 from brax.kernels.codegen.jax_internals import Placement, exported, placement
-from brax.kernels.codegen.lowering.control_flow import KERNELS
+from brax.kernels.codegen.lowering.control_flow import register_kernel
 from brax.kernels.tiling import batch_size, merge, split
 
 FlatFunction = Callable[..., tuple[jax.Array, ...]]
@@ -319,7 +319,9 @@ for _platform, _backends in BACKENDS.items():
 
 
 # A kernel within another one becomes a part of it.
-KERNELS[_primitive.name] = lambda eqn: _kernel_of(eqn.params["fun"], [v.aval for v in eqn.invars])
+register_kernel(
+    _primitive.name, lambda eqn: _kernel_of(eqn.params["fun"], [v.aval for v in eqn.invars])
+)
 
 
 def _batch(

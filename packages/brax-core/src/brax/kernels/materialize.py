@@ -13,27 +13,11 @@ import jax
 from jax.extend.core import Literal
 
 from brax.kernels.codegen import jax_internals
-from brax.kernels.fusion_barrier import BARRIER_NAME, fusion_barrier
+from brax.kernels.codegen.operations import operation
+from brax.kernels.fusion_barrier import fusion_barrier
 
 MAX_RECOMPUTED = 40
 """Largest number of operations, for each element, that XLA may repeat for other uses of a value."""
-
-_COST = {
-    **dict.fromkeys(
-        ("sin", "cos", "tan", "tanh", "exp", "exp2", "expm1", "log", "log1p", "logistic", "pow"), 20
-    ),
-    **dict.fromkeys(("asin", "acos", "atan", "atan2", "erf", "erf_inv", "cbrt"), 20),
-    **dict.fromkeys(("div", "sqrt", "rsqrt", "rem"), 5),
-    **dict.fromkeys(
-        ("slice", "squeeze", "reshape", "broadcast_in_dim", "transpose", "concatenate", "stack"), 0
-    ),
-    **dict.fromkeys(("split", "unstack", "expand_dims", "rev", "tile", "convert_element_type"), 0),
-}
-"""The cost of each primitive, in additions; other primitives cost one. The numbers are rough: what
-counts is that functions cost much more than additions, and data movement costs nothing."""
-
-_STORED = {"dot_general", "sort", "top_k", "cumsum", "scan", "while", "cond", "conv", BARRIER_NAME}
-"""Primitives whose results XLA stores in any case, since it does not fuse them."""
 
 
 def materialized(fun: Callable[..., Sequence[jax.Array]]) -> Callable[..., tuple[jax.Array, ...]]:
@@ -97,7 +81,7 @@ def _uses(jaxpr: Any) -> Counter[Any]:
     for eqn in jaxpr.eqns:
         each = [1] * len(eqn.invars)
         # XLA inlines calls, so a use inside counts as one here.
-        if eqn.primitive.name in jax_internals.CALLS:
+        if operation(eqn).parts is jax_internals.called:
             inner = jax_internals.called(eqn).jaxpr
             within = _uses(inner)
             within.update(v for v in inner.outvars if not isinstance(v, Literal))
@@ -110,29 +94,28 @@ def _uses(jaxpr: Any) -> Counter[Any]:
 
 def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> list[tuple[Any, int]]:
     """Return the results of an equation with their costs, see `_evaluated`."""
-    name = eqn.primitive.name
-    arrays = [x for x, _ in given]
-    if name in jax_internals.CALLS:
-        return _evaluated(jax_internals.called(eqn), given, uses)
-    # XLA stores what a loop or branch takes and returns.
-    if name in ("scan", "while", "cond"):
-        return [(x, 0) for x in _LOOPS[name](eqn, arrays)]
+    found, arrays = operation(eqn), [x for x, _ in given]
+    if found.parts:
+        parts = found.parts(eqn)
+        if isinstance(parts, jax_internals.Body):
+            return _evaluated(parts, given, uses)
+        # XLA stores what a loop or branch takes and returns.
+        return [(x, 0) for x in _LOOPS[type(parts)](eqn, parts, arrays)]
     # The operation itself, unchanged, on the values so far.
     out = eqn.primitive.bind(*arrays, **eqn.params)
     results = out if eqn.primitive.multiple_results else [out]
-    if name in _STORED:
+    if found.stored:
         return [(x, 0) for x in results]
     # Fused, the operands are computed again together with the operation.
-    cost = _COST.get(name, 1) + sum(c for _, c in given)
-    if name.startswith(("reduce_", "arg")) and arrays:
+    cost = found.cost + sum(c for _, c in given)
+    if found.reduces:
         # An element of a reduction's result needs many elements of the operand.
         cost *= max(arrays[0].size // max(results[0].size, 1), 1)
     return [(x, cost) for x in results]
 
 
-def _scan(eqn: Any, given: Sequence[Any]) -> list[Any]:
+def _scan(eqn: Any, loop: jax_internals.Scan, given: Sequence[Any]) -> list[Any]:
     """Return the results of a `scan`, with barriers in its body."""
-    loop = jax_internals.scan(eqn)
     consts, carry = given[: loop.consts], given[loop.consts : loop.consts + loop.carry]
 
     def body(carry: Any, xs: Any) -> tuple[list[Any], list[Any]]:
@@ -144,9 +127,8 @@ def _scan(eqn: Any, given: Sequence[Any]) -> list[Any]:
     return [*last, *ys]
 
 
-def _while(eqn: Any, given: Sequence[Any]) -> list[Any]:
+def _while(eqn: Any, loop: jax_internals.While, given: Sequence[Any]) -> list[Any]:
     """Return the results of a `while`, with barriers in its test and its body."""
-    loop = jax_internals.while_loop(eqn)
     start = loop.test_consts + loop.body_consts
     tested, used = given[: loop.test_consts], given[loop.test_consts : start]
     return list(
@@ -158,14 +140,15 @@ def _while(eqn: Any, given: Sequence[Any]) -> list[Any]:
     )
 
 
-def _cond(eqn: Any, given: Sequence[Any]) -> list[Any]:
+def _cond(eqn: Any, found: jax_internals.Branches, given: Sequence[Any]) -> list[Any]:
     """Return the results of a `cond`, with barriers in its branches."""
-    branches = [
-        lambda operands, branch=branch: _arrays(branch, operands)
-        for branch in jax_internals.branches(eqn)
-    ]
+    branches = [lambda operands, branch=branch: _arrays(branch, operands) for branch in found.all]
     return list(jax.lax.switch(given[0].astype(int), branches, list(given[1:])))
 
 
-_LOOPS = {"scan": _scan, "while": _while, "cond": _cond}
+_LOOPS: dict[type, Callable[..., list[Any]]] = {
+    jax_internals.Scan: _scan,
+    jax_internals.While: _while,
+    jax_internals.Branches: _cond,
+}
 """Operations whose functions stay functions, so that the operands of each are stored."""

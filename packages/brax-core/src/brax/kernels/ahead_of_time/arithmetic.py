@@ -1,13 +1,12 @@
 """Counts of the arithmetic of a function, from its jaxpr."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 
 from brax.kernels.codegen import jax_internals
-from brax.kernels.codegen.lowering.arrays import DATA_MOVEMENT
+from brax.kernels.codegen.operations import elements, operation
 
 
 def operations(function: Callable[..., Any], *args: Any) -> int:
@@ -30,19 +29,15 @@ def _count(jaxpr: Any) -> int:
 
 def _of_equation(eqn: Any) -> int:
     """Return the number of operations of an equation."""
-    name = eqn.primitive.name
-    if name == "batch_last":
+    found = operation(eqn)
+    if found.kernel:
         shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars]
         return operations(eqn.params["fun"], *shapes)
-    if name == "scan":
-        loop = jax_internals.scan(eqn)
-        return loop.length * _count(loop.body.jaxpr)
-    if name == "cond":
-        return max(_count(branch.jaxpr) for branch in jax_internals.branches(eqn))
+    parts = found.parts(eqn) if found.parts else None
+    if isinstance(parts, jax_internals.Scan):
+        return parts.length * _count(parts.body.jaxpr)
+    if isinstance(parts, jax_internals.Branches):
+        return max(_count(branch.jaxpr) for branch in parts.all)
     if inner := jax_internals.inner(eqn):
         return sum(map(_count, inner))
-    if name in DATA_MOVEMENT:
-        return 0
-    # A reduction has its operand's elements, a broadcasting operation its result's.
-    sizes = (math.prod(v.aval.shape) for v in (*eqn.invars, *eqn.outvars))
-    return max(sizes, default=0)
+    return 0 if found.moves else elements(eqn)

@@ -9,7 +9,6 @@ import contextlib
 import gc
 import itertools
 import logging
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -25,8 +24,8 @@ from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.emitter import Unsupported, code_of
 from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.lowering.arrays import BATCH_MARK
+from brax.kernels.codegen.operations import elements, named, operation
 from brax.kernels.compaction import FLAGGED
-from brax.kernels.fusion_barrier import BARRIER_NAME
 
 T = TypeVar("T")
 
@@ -141,9 +140,14 @@ class Kernel:
         """The number of elements that are computed for each environment."""
         self.operations = operation_names(self.closed.jaxpr)
         """The names of its operations and of the functions that it calls."""
-        # Lists of flagged rows, and `top_k`, have a rule for arrays in memory only.
-        self.needs_memory = bool({"top_k", FLAGGED} & self.operations)
+        found = [named(name) for name in self.operations]
+        # Lists of flagged rows have a rule for arrays in memory only.
+        self.needs_memory = FLAGGED in self.operations or any(
+            x.in_memory and not x.rule for x in found
+        )
         """True if it cannot be unrolled."""
+        self.calls_kernels = any(x.kernel for x in found)
+        """True if it has other kernels as parts."""
 
     def check(self, form: Form) -> None:
         """Check what native code of every kind requires.
@@ -289,17 +293,6 @@ def element_count(jaxpr: Any) -> int:
         inner = jax_internals.inner(eqn)
         if inner:
             count += sum(map(element_count, inner))
-        elif eqn.primitive.name not in _FREE:
-            # A reduction costs its operand's elements, a broadcasting operation its result's.
-            avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
-            sizes = (math.prod(n for n in a.shape if n != BATCH_MARK) for a in avals)
-            count += max(sizes, default=0)
+        elif not operation(eqn).free:
+            count += elements(eqn, BATCH_MARK)
     return count
-
-
-_FREE = {
-    *("slice", "squeeze", "broadcast_in_dim", "concatenate", "reshape", "transpose", "stack"),
-    *("unstack", "split", "pad", "gather", "iota", "rev", "optimization_barrier"),
-    *("tile", BARRIER_NAME),
-}
-"""Operations that make no instructions, since they only move elements or are known."""

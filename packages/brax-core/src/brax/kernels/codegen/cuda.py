@@ -27,7 +27,6 @@ from brax.kernels.codegen.call import (
 )
 from brax.kernels.codegen.emitter import TooLong, Unsupported
 from brax.kernels.codegen.explain import Outcome
-from brax.kernels.codegen.lowering.control_flow import KERNELS
 
 # The measurements behind these thresholds are in docs/performance-model.md.
 BLOCK_THREADS = 64
@@ -63,7 +62,7 @@ def supports(kernel: Kernel, form: Form) -> Outcome:
         batched, known = kernel.batched(form), _constants(kernel, form)
         _, outcome = _code(kernel, batched, known, form.size)
     # Of a step that does not become one kernel, the kernels that it calls are noted.
-    if outcome.native or not KERNELS.keys() & kernel.operations:
+    if outcome.native or not kernel.calls_kernels:
         explain.note(outcome)
     return outcome
 

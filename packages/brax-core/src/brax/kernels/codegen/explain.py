@@ -66,7 +66,7 @@ def _warn(outcome: Outcome) -> None:
     """Warn, once, that a kernel is left to XLA."""
     warnings.warn(
         f"{outcome}. The whole kernel runs several times slower for it. docs/architecture.md says "
-        "which operations are translated.",
+        "which operations are translated, and docs/code-generator.md says how to add a rule.",
         RuntimeWarning,
         stacklevel=3,
     )

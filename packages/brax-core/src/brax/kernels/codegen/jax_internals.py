@@ -8,6 +8,7 @@ it raises `UnknownForm`, and `warn` warns once. XLA then compiles the kernel, wh
 slower.
 
 To support a new version of JAX, run the tests with it, add what it changed here, and set `CHECKED`.
+The parameters of an operation are where its lowering rule is registered.
 """
 
 import functools
@@ -32,76 +33,6 @@ class UnknownForm(Exception):
     """JAX has a form that this module does not know: its version is not among those `CHECKED`."""
 
 
-# Parameters that no rule reads are listed too: a new one may change what the operation means.
-_PARAMETERS = {
-    "argmax": "axes index_dtype",
-    "argmin": "axes index_dtype",
-    "broadcast_in_dim": "broadcast_dimensions shape sharding",
-    "concatenate": "dimension",
-    "bitcast_convert_type": "new_dtype",
-    "cond": "branches branches_platforms?",
-    "convert_element_type": "new_dtype sharding weak_type",
-    "cumlogsumexp": "axis reverse",
-    "cummax": "axis reverse",
-    "cummin": "axis reverse",
-    "cumprod": "axis reverse",
-    "cumsum": "axis reverse",
-    "custom_linear_solve": "const_lengths jaxprs",
-    "device_put": "copy_semantics devices srcs",
-    "dot_general": "dimension_numbers out_sharding precision preferred_element_type",
-    "dynamic_slice": "slice_sizes",
-    "expand_dims": "dimensions",
-    "gather": "dimension_numbers fill_value indices_are_sorted mode slice_sizes unique_indices",
-    "integer_pow": "y",
-    "iota": "dimension dtype shape sharding",
-    "lu_pivots_to_permutation": "permutation_size",
-    "mul": "out_dtype?",
-    "pad": "padding_config",
-    "platform_index": "platforms",
-    "reduce_and": "axes out_sharding?",
-    "reduce_max": "axes out_sharding?",
-    "reduce_min": "axes out_sharding?",
-    "reduce_or": "axes out_sharding?",
-    "reduce_prod": "axes out_sharding?",
-    "reduce_precision": "exponent_bits mantissa_bits",
-    "reduce_sum": "axes out_sharding?",
-    "reduce_xor": "axes out_sharding?",
-    "reshape": "dimensions new_sizes sharding",
-    "rev": "dimensions",
-    "round": "rounding_method",
-    "scan": "jaxpr length reverse unroll num_consts? num_carry? ft_in? ft_out?",
-    **dict.fromkeys(
-        (
-            *("scatter", "scatter-add", "scatter-sub"),
-            *("scatter-mul", "scatter-min", "scatter-max"),
-        ),
-        "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr",
-    ),
-    "slice": "limit_indices start_indices strides",
-    "sort": "dimension is_stable num_keys",
-    "split": "axis sizes",
-    "squeeze": "dimensions",
-    "stack": "axis",
-    "tile": "reps",
-    "top_k": "axis k is_stable?",
-    "transpose": "permutation",
-    "triangular_solve": "conjugate_a left_side lower transpose_a unit_diagonal",
-    "unstack": "axis",
-    "while": "body_jaxpr body_nconsts cond_jaxpr cond_nconsts",
-}
-"""The parameters of each primitive, separated by blanks. Some versions of JAX lack those with a
-question mark."""
-
-_ELEMENTWISE = "accuracy?"
-"""The parameters of primitives that are not in the table."""
-
-CALLS = {
-    *("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint"),
-    *("custom_jvp_call", "custom_vjp_call", "call_hi_primitive"),
-}
-"""Primitives that call a function, which is inlined."""
-
-
 def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
     """Return a jaxpr without dead equations, and for each operand whether it is kept.
 
@@ -115,25 +46,32 @@ def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
     return ClosedJaxpr(jaxpr, closed.consts), tuple(used)
 
 
-def check(eqn: Any) -> None:
+def check(eqn: Any, parameters: str | None) -> None:
     """Check that an equation has the parameters that its lowering rule knows.
+
+    Args:
+        eqn: the equation.
+        parameters: their names, separated by blanks; None for any. Those that no rule reads are
+            named too, since a new one may change what the operation means. Some versions of JAX
+            lack those with a question mark.
 
     Raises:
         UnknownForm: if one is missing, or there is another one.
     """
+    if parameters is None:
+        return
     # An unknown parameter could change what the operation computes, so it is not ignored.
-    name = eqn.primitive.name
-    required, allowed = _known(name)
+    required, allowed = _known(parameters)
     for parameter in required.difference(eqn.params):
-        raise UnknownForm(f"the operation '{name}' has no parameter '{parameter}'")
+        raise UnknownForm(f"the operation '{eqn.primitive.name}' has no parameter '{parameter}'")
     for parameter in set(eqn.params).difference(allowed):
-        raise UnknownForm(f"the operation '{name}' has a parameter '{parameter}'")
+        raise UnknownForm(f"the operation '{eqn.primitive.name}' has a parameter '{parameter}'")
 
 
 @functools.cache
-def _known(name: str) -> tuple[frozenset[str], frozenset[str]]:
+def _known(parameters: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the parameters that a primitive must have, and those that it may have."""
-    words = _PARAMETERS.get(name, _ELEMENTWISE).split()
+    words = parameters.split()
     required = frozenset(w for w in words if not w.endswith("?"))
     return required, frozenset(w.removesuffix("?") for w in words)
 
@@ -156,16 +94,16 @@ def _body(jaxpr: Any) -> Body:
 
 
 def called(eqn: Any) -> Body:
-    """Return the function that one of `CALLS` calls.
+    """Return the function that a call calls.
 
     Raises:
         UnknownForm: if the equation has no function where one is expected.
     """
     # Since JAX 0.12, functions such as `jnp.interp` are one equation, which is traced when needed.
-    if eqn.primitive.name == "call_hi_primitive":
-        expand = getattr(eqn.params.get("_prim"), "expand", None)
+    if "_prim" in eqn.params:
+        expand = getattr(eqn.params["_prim"], "expand", None)
         if expand is None:
-            raise UnknownForm("the operation 'call_hi_primitive' cannot be expanded")
+            raise UnknownForm(f"the operation '{eqn.primitive.name}' cannot be expanded")
         shapes = (jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
         return _body(jax.make_jaxpr(expand)(*shapes))
     # `jit` has `jaxpr`; functions with derivatives of their own have `call_jaxpr` or `fun_jaxpr`,
@@ -176,9 +114,16 @@ def called(eqn: Any) -> Body:
     raise UnknownForm(f"the operation '{eqn.primitive.name}' has no parameter 'jaxpr'")
 
 
-def branches(eqn: Any) -> list[Body]:
+class Branches(NamedTuple):
+    """The parts of a `cond`."""
+
+    all: list[Body]
+    """The functions, of which one is called."""
+
+
+def branches(eqn: Any) -> Branches:
     """Return the branches of a `cond`."""
-    return [_body(b) for b in eqn.params["branches"]]
+    return Branches([_body(b) for b in eqn.params["branches"]])
 
 
 class Scan(NamedTuple):

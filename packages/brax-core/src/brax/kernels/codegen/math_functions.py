@@ -32,12 +32,15 @@ _LOGARITHM = [2 / (2 * k + 1) for k in range(8)]
 _ROUNDING_SHIFT = np.float64(1.5 * 2**52)
 """Added to a double of small size, it leaves the nearest integer in the lowest bits of the sum."""
 
-FUNCTIONS = (
+NAMES_OF_BOTH = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"),
-    *("atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt", "pow", "atan2", "erf", "fmod"),
+    *("atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt", "atan2", "erf"),
     *("erfc", "lgamma", "nextafter"),
 )
-"""The functions, by their names in C's mathematics library, which are also JAX's."""
+"""The functions whose names in C's mathematics library are also those of JAX's primitives."""
+
+FUNCTIONS = (*NAMES_OF_BOTH, "pow", "fmod")
+"""The functions, by their names in C's mathematics library."""
 
 
 _ARCTANGENT = [(-1) ** k / (2 * k + 1) for k in range(15)]

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 
 from brax.kernels.codegen.jax_internals import inner, source, while_loop
+from brax.kernels.codegen.operations import operation
 
 CHECK_BATCH_MARK = 257
 """Number of environments in a trace: a prime number that is the size of no other axis.
@@ -40,7 +41,7 @@ def mixing(jaxpr: Any) -> str:
 def _equations(jaxpr: Any) -> Iterator[Any]:
     """Yield the equations of a jaxpr and of those inside it, but for the conditions of loops."""
     for eqn in jaxpr.eqns:
-        loop = eqn.primitive.name == "while"
+        loop = operation(eqn).parts is while_loop
         bodies = [while_loop(eqn).body.jaxpr] if loop else inner(eqn)
         for body in bodies:
             yield from _equations(body)

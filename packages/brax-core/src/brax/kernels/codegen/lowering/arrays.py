@@ -20,10 +20,14 @@ from brax.kernels.codegen.emitter import (
     is_runtime_value,
 )
 from brax.kernels.codegen.lowering import scalars
+from brax.kernels.codegen.lowering.registry import lowering_rule
 from brax.kernels.fusion_barrier import BARRIER_NAME
 
 ElementArray = Any
 """A NumPy array of values; its dtype is `object`."""
+
+REDUCED = "axes out_sharding?"
+"""The parameters of a reduction."""
 
 BATCH_MARK = 65537
 """The size of the batch axis while a kernel is traced. No other axis has it, so that it marks the
@@ -106,6 +110,7 @@ def map_results(
     return [x.reshape(loaded[0].shape) for x in out]
 
 
+@lowering_rule("slice", moves=True, parameters="limit_indices start_indices strides")
 def _slice(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     """Lower `slice`; the whole batch may be sliced, a part of it may not."""
     p, shape = eqn.params, eqn.invars[0].aval.shape
@@ -116,6 +121,7 @@ def _slice(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     return x[tuple(map(slice, p["start_indices"], element_shape(p["limit_indices"]), steps))]
 
 
+@lowering_rule("broadcast_in_dim", moves=True, parameters="broadcast_dimensions shape sharding")
 def _broadcast(emitter: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
     """Lower `broadcast_in_dim`, which names the axis of the result for each of the operand's."""
     shape = element_shape(eqn.outvars[0].aval.shape)
@@ -124,6 +130,7 @@ def _broadcast(emitter: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) ->
     return np.broadcast_to(x.reshape([kept.get(i, 1) for i in range(len(shape))]), shape)
 
 
+@lowering_rule("reshape", moves=True, parameters="dimensions new_sizes sharding")
 def _reshape(emitter: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
     """Lower `reshape` and its kin, which may not move the batch past another axis."""
     before, after = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
@@ -138,6 +145,8 @@ def _inner_size(shape: tuple[int, ...]) -> int:
     return math.prod(shape[shape.index(BATCH_MARK) + 1 :]) if BATCH_MARK in shape else 0
 
 
+# In XLA a padded element is a choice.
+@lowering_rule("pad", moves=True, cost=1, parameters="padding_config")
 def _pad(emitter: Emitter, eqn: Any, x: ElementArray, filling: ElementArray) -> ElementArray:
     """Lower `pad`: along each axis, element i goes to low + i (interior + 1), if that exists."""
     out = np.empty(element_shape(eqn.outvars[0].aval.shape), object)
@@ -154,18 +163,38 @@ def _pad(emitter: Emitter, eqn: Any, x: ElementArray, filling: ElementArray) -> 
     return out
 
 
+@lowering_rule("unstack", moves=True, parameters="axis")
 def _unstack(emitter: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
     """Lower `unstack` to the arrays along an axis."""
     axis = eqn.params["axis"]
     return [np.take(x, i, axis) for i in range(x.shape[axis])]
 
 
+@lowering_rule("split", moves=True, parameters="axis sizes")
 def _split(emitter: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
     """Lower `split`, whose parameters are the sizes of the parts."""
     require_unbatched(eqn, [eqn.params["axis"]])
     return np.split(x, np.cumsum(eqn.params["sizes"])[:-1], eqn.params["axis"])
 
 
+@lowering_rule("stack", moves=True, parameters="axis")
+def _stack(emitter: Emitter, eqn: Any, *x: ElementArray) -> ElementArray:
+    """Lower `stack`, which joins arrays along a new axis."""
+    return np.stack(x, eqn.params["axis"])
+
+
+@lowering_rule("transpose", moves=True, parameters="permutation")
+def _transpose(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+    """Lower `transpose`."""
+    return x.transpose(eqn.params["permutation"])
+
+
+def _same(emitter: Emitter, eqn: Any, *x: ElementArray) -> list[ElementArray]:
+    """Lower an operation whose results are its operands."""
+    return list(x)
+
+
+@lowering_rule("iota", free=True, parameters="dimension dtype shape sharding")
 def _iota(emitter: Emitter, eqn: Any) -> ElementArray:
     """Lower `iota` to known numbers."""
     aval, axis = eqn.outvars[0].aval, eqn.params["dimension"]
@@ -177,13 +206,14 @@ def _iota(emitter: Emitter, eqn: Any) -> ElementArray:
     return constant_array(np.broadcast_to(along.reshape(shape), element_shape(aval.shape)))
 
 
+@lowering_rule("platform_index", parameters="platforms")
 def _platform_index(emitter: Emitter, eqn: Any) -> ElementArray:
     """Return the first list of platforms that has the CPU, or the one for all others (None)."""
     has_cpu = [p is None or "cpu" in p for p in eqn.params["platforms"]]
     return constant_array(np.int32(has_cpu.index(True)))
 
 
-def _reduction(
+def reduction(
     combine: Callable[..., Value], neutral: float | None = None
 ) -> Callable[..., ElementArray]:
     """Return the rule of a reduction.
@@ -216,7 +246,7 @@ def _reduction(
     return reduce
 
 
-def _cumulative(combine: Callable[..., Value]) -> Callable[..., ElementArray]:
+def cumulative(combine: Callable[..., Value]) -> Callable[..., ElementArray]:
     """Return the rule of a cumulative operation, from the rule of two elements."""
 
     def cumulate(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
@@ -236,18 +266,21 @@ def _cumulative(combine: Callable[..., Value]) -> Callable[..., ElementArray]:
     return cumulate
 
 
+@lowering_rule("rev", moves=True, parameters="dimensions")
 def _reverse(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     """Lower `rev`."""
     require_unbatched(eqn, eqn.params["dimensions"])
     return np.flip(x, eqn.params["dimensions"])
 
 
+@lowering_rule("concatenate", moves=True, parameters="dimension")
 def _concatenate(emitter: Emitter, eqn: Any, *x: ElementArray) -> ElementArray:
     """Lower `concatenate`."""
     require_unbatched(eqn, [eqn.params["dimension"]])
     return np.concatenate(x, eqn.params["dimension"])
 
 
+@lowering_rule("tile", moves=True, parameters="reps")
 def _tile(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     """Lower `tile`, which repeats an array along its axes."""
     reps = eqn.params["reps"]
@@ -281,7 +314,7 @@ def better(emitter: Emitter, test: str, code: str, best: Value, new: Value) -> V
     return scalars.rule("or")(emitter, "b1", out, both)
 
 
-def _extreme(test: str) -> Callable[..., ElementArray]:
+def extreme(test: str) -> Callable[..., ElementArray]:
     """Return the rule of `argmax` (`gt`) or `argmin` (`lt`)."""
 
     def position(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
@@ -345,7 +378,7 @@ def multiplication(emitter: Emitter, eqn: Any) -> Callable[[Value, Value], Value
     return multiply
 
 
-def _dot(emitter: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> ElementArray:
+def dot(emitter: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> ElementArray:
     """Lower `dot_general` to chains of fused multiply-adds."""
     left, right, depth, shape = factors(eqn, x, y)
     code, multiply = code_of(eqn.outvars[0].aval.dtype), multiplication(emitter, eqn)
@@ -362,50 +395,13 @@ def _dot(emitter: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> Elemen
     return total.reshape(shape)
 
 
-DATA_MOVEMENT = {
-    *("slice", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "concatenate"),
-    *("rev", "stack", "unstack", "split", "pad", "copy", "stop_gradient", "optimization_barrier"),
-    *("tile", "device_put", BARRIER_NAME),
-}
-"""Operations that only move elements, so that they cost nothing for arrays in memory either."""
+lowering_rule("squeeze", "expand_dims", moves=True, parameters="dimensions")(_reshape)
 
-ARRAY_RULES: dict[str, Callable[..., Any]] = {
-    "slice": _slice,
-    "broadcast_in_dim": _broadcast,
-    "reshape": _reshape,
-    "squeeze": _reshape,
-    "expand_dims": _reshape,
-    "transpose": lambda emitter, eqn, x: x.transpose(eqn.params["permutation"]),
-    "concatenate": _concatenate,
-    "tile": _tile,
-    "rev": _reverse,
-    "stack": lambda emitter, eqn, *x: np.stack(x, eqn.params["axis"]),
-    "unstack": _unstack,
-    "split": _split,
-    "pad": _pad,
-    "iota": _iota,
-    "reduce_sum": _reduction(scalars.add, 0),
-    "reduce_prod": _reduction(scalars.multiply, 1),
-    # Extremes of nothing are left to XLA, see `_reduction`.
-    "reduce_max": _reduction(scalars.largest),
-    "reduce_min": _reduction(scalars.smallest),
-    "reduce_and": _reduction(scalars.rule("and"), 1),
-    "reduce_or": _reduction(scalars.rule("or"), 0),
-    "reduce_xor": _reduction(scalars.rule("xor"), 0),
-    "cumsum": _cumulative(scalars.add),
-    "cumprod": _cumulative(scalars.multiply),
-    "cummax": _cumulative(scalars.largest),
-    "cummin": _cumulative(scalars.smallest),
-    "cumlogsumexp": _cumulative(scalars.log_add),
-    "argmax": _extreme("gt"),
-    "argmin": _extreme("lt"),
-    "dot_general": _dot,
-    # What steers XLA or JAX's transformations means nothing here: the operands are the results.
-    "copy": lambda emitter, eqn, x: x,
-    "stop_gradient": lambda emitter, eqn, x: x,
-    "optimization_barrier": lambda emitter, eqn, *x: list(x),
-    BARRIER_NAME: lambda emitter, eqn, *x: list(x),
-    "device_put": lambda emitter, eqn, *x: list(x),
-    "platform_index": _platform_index,
-}
-"""Lowering rules by the names of JAX's primitives."""
+# What steers XLA or JAX's transformations means nothing here: the operands are the results.
+lowering_rule("stop_gradient", moves=True)(_same)
+lowering_rule("copy", moves=True)(_same)
+lowering_rule("device_put", moves=True, parameters="copy_semantics devices srcs")(_same)
+lowering_rule("optimization_barrier", moves=True)(_same)
+lowering_rule(BARRIER_NAME, moves=True, stored=True)(_same)
+
+lowering_rule("reduce_xor", parameters=REDUCED, reduces=True)(reduction(scalars.rule("xor"), 0))

@@ -20,6 +20,7 @@ from brax.kernels.codegen.lowering.arrays import (
     is_constant,
     require_unbatched,
 )
+from brax.kernels.codegen.lowering.registry import lowering_rule, operation
 
 CHAINS = 4
 """Number of parts of a row in which `argmax` searches side by side, because each step of a search
@@ -32,24 +33,24 @@ def lower(emitter: Emitter, eqn: Any, operands: Sequence[ElementArray]) -> list[
     Raises:
         Unsupported: if the operation has no lowering rule.
     """
-    name, loops = eqn.primitive.name, emitter.loops
+    found, loops = operation(eqn), emitter.loops
     # Moving elements does not load them; rules by rows decide on a loop themselves.
-    if name in arrays.DATA_MOVEMENT or name in rules.RULES_BY_ROWS:
+    if found.moves or found.by_rows:
         return rules.lower(emitter, eqn, operands)
     shapes = [element_shape(v.aval.shape) for v in eqn.outvars]
     # Known numbers are folded, whatever their count.
     if is_constant(*operands):
         return rules.lower(emitter, eqn, operands)
-    # `top_k` has no unrolled rule, so it is a loop for arrays of any size.
-    if name == "top_k" or loops.worth_looping(*operands, *(np.broadcast_to(0, s) for s in shapes)):
-        jax_internals.check(eqn)
+    # An operation without an unrolled rule, `top_k`, is a loop for arrays of any size.
+    if not found.rule or loops.worth_looping(*operands, *(np.broadcast_to(0, s) for s in shapes)):
+        jax_internals.check(eqn, found.parameters)
         rule = rules.elementwise_rule(emitter, eqn)
         if rule is not None:
             (result,) = _codes(eqn.outvars)
             return [loops.map_elements(rule, operands, _codes(eqn.invars), result)]
-        if name in _MEMORY_RULES:
+        if found.in_memory:
             # None means that the rule leaves this case to the unrolled one.
-            out = _MEMORY_RULES[name](emitter, loops, eqn, *operands)
+            out = found.in_memory(emitter, loops, eqn, *operands)
             if out is not None:
                 return out if isinstance(out, list) else [out]
     return rules.lower(emitter, eqn, [loops.loaded(x) for x in operands])
@@ -262,7 +263,7 @@ def _gather(
     """Lower `gather`; unknown indices become loads at computed addresses."""
     # With known indices a gather only moves elements.
     if is_constant(start):
-        return rules.lower(emitter, eqn, [x, start])[0]
+        return indexing.gather(emitter, eqn, x, start)
     d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
     indexing.require_full_batch(eqn, d.operand_batching_dims)
     shape = element_shape(eqn.outvars[0].aval.shape)
@@ -358,25 +359,58 @@ def _scatter_add(
     return out.reshape(x.shape)
 
 
-_MEMORY_RULES: dict[str, Callable[..., Any]] = {
-    "reduce_sum": _reduction(scalars.add),
-    "reduce_prod": _reduction(scalars.multiply),
-    "reduce_max": _reduction(scalars.largest),
-    "reduce_min": _reduction(scalars.smallest),
-    "reduce_and": _reduction(scalars.rule("and")),
-    "reduce_or": _reduction(scalars.rule("or")),
-    "cumsum": _cumulative(scalars.add),
-    "cumprod": _cumulative(scalars.multiply),
-    "cummax": _cumulative(scalars.largest),
-    "cummin": _cumulative(scalars.smallest),
-    "cumlogsumexp": _cumulative(scalars.log_add),
-    "argmax": _extreme("gt"),
-    "argmin": _extreme("lt"),
-    "top_k": _top,
-    "dot_general": _dot,
-    "gather": _gather,
-    "dynamic_slice": _dynamic_slice,
-    "scatter-add": _scatter_add,
+# The operations that have a rule for arrays in memory and another one for unrolled arrays.
+_REDUCTIONS = {
+    "reduce_sum": (scalars.add, 0),
+    "reduce_prod": (scalars.multiply, 1),
+    # Extremes of nothing are left to XLA, see `arrays.reduction`.
+    "reduce_max": (scalars.largest, None),
+    "reduce_min": (scalars.smallest, None),
+    "reduce_and": (scalars.rule("and"), 1),
+    "reduce_or": (scalars.rule("or"), 0),
 }
-"""Rules by the names of JAX's primitives; each takes the emitter, its loops, the equation and the
-operands."""
+"""The rule of two elements, and the result of a reduction of nothing."""
+
+for _name, (_combine, _neutral) in _REDUCTIONS.items():
+    lowering_rule(_name, in_memory=_reduction(_combine), parameters=arrays.REDUCED, reduces=True)(
+        arrays.reduction(_combine, _neutral)
+    )
+
+_CUMULATIVE = {
+    "cumsum": scalars.add,
+    "cumprod": scalars.multiply,
+    "cummax": scalars.largest,
+    "cummin": scalars.smallest,
+    "cumlogsumexp": scalars.log_add,
+}
+"""The rule of two elements."""
+
+for _name, _combine in _CUMULATIVE.items():
+    lowering_rule(_name, in_memory=_cumulative(_combine), parameters="axis reverse", stored=True)(
+        arrays.cumulative(_combine)
+    )
+
+_position_rule = functools.partial(lowering_rule, parameters="axes index_dtype", reduces=True)
+_position_rule("argmax", in_memory=_extreme("gt"))(arrays.extreme("gt"))
+_position_rule("argmin", in_memory=_extreme("lt"))(arrays.extreme("lt"))
+
+lowering_rule("top_k", in_memory=_top, parameters="axis k is_stable?", stored=True)(None)
+lowering_rule(
+    "dot_general",
+    in_memory=_dot,
+    parameters="dimension_numbers out_sharding precision preferred_element_type",
+    stored=True,
+)(arrays.dot)
+# With known indices a gather only moves elements.
+lowering_rule(
+    "gather",
+    in_memory=_gather,
+    parameters="dimension_numbers fill_value indices_are_sorted mode slice_sizes unique_indices",
+    free=True,
+)(indexing.gather)
+lowering_rule("dynamic_slice", in_memory=_dynamic_slice, parameters="slice_sizes")(
+    indexing.dynamic_slice
+)
+lowering_rule("scatter-add", in_memory=_scatter_add, parameters=indexing.SCATTERED)(
+    indexing.scatter(scalars.add)
+)

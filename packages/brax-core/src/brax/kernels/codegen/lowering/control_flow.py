@@ -36,9 +36,12 @@ from brax.kernels.codegen.lowering.arrays import (
     element_shape,
     map_elements,
 )
+from brax.kernels.codegen.lowering.registry import Takes, lowering_rule, operation
 from brax.kernels.compaction import FLAGGED
 from brax.kernels.skip import UNREAD, WHERE_NEEDED
 from brax.kernels.symmetric import BACKWARD, ELIMINATED, FORWARD, OUTER_SUMS
+
+_function_rule = functools.partial(lowering_rule, takes=Takes.FUNCTIONS)
 
 
 def lower_jaxpr(
@@ -119,38 +122,57 @@ def _results(
 
     `free` returns the names of the buffers that nobody reads afterwards.
     """
-    name = eqn.primitive.name
-    if name in jax_internals.CALLS:
-        # A call is inlined; the names of called functions mark work that has rules of its own.
-        of_call = eqn.params.get("name")
-        if of_call == WHERE_NEEDED and _keeps_shapes(eqn):
-            return _where_needed(emitter, eqn, operands, free)
-        if of_call == UNREAD:
-            return [_Unread(x) for x in operands]
-        # A derivative has the function's name but other operands, and nobody may need some result:
-        # then the function is inlined.
-        rule, operand_counts, counts = _FUNCTIONS.get(of_call, (None, (), ()))
-        whole = len(operands) in operand_counts and len(eqn.outvars) in counts
-        if rule and emitter.loops and whole and _is_batched(eqn):
-            return rule(emitter, eqn, free, *operands)
-        return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
-    if name in KERNELS:
-        kernel = KERNELS[name](eqn)
+    found = operation(eqn)
+    if found.takes is Takes.FUNCTIONS and found.rule:
+        jax_internals.check(eqn, found.parameters)
+        return list(found.rule(emitter, eqn, operands, free))
+    return (arrays_in_memory if emitter.loops else rules).lower(emitter, eqn, operands)
+
+
+@_function_rule(
+    *("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint"),
+    *("custom_jvp_call", "custom_vjp_call", "call_hi_primitive"),
+    parts=jax_internals.called,
+    parameters=None,
+)
+def _call(
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
+) -> list[ElementArray]:
+    """Lower a call: it is inlined, but for functions that have rules of their own."""
+    of_call = eqn.params.get("name")
+    if of_call == WHERE_NEEDED and _keeps_shapes(eqn):
+        return _where_needed(emitter, eqn, operands, free)
+    if of_call == UNREAD:
+        return [_Unread(x) for x in operands]
+    # A derivative has the function's name but other operands, and nobody may need some result:
+    # then the function is inlined.
+    rule, operand_counts, counts = _FUNCTIONS.get(of_call, (None, (), ()))
+    whole = len(operands) in operand_counts and len(eqn.outvars) in counts
+    if rule and emitter.loops and whole and _is_batched(eqn):
+        return rule(emitter, eqn, free, *operands)
+    return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
+
+
+def register_kernel(name: str, kernel_of: Callable[[Any], Any]) -> None:
+    """Register the primitive of a kernel, which becomes a part of a kernel that calls it.
+
+    Args:
+        name: the primitive's name.
+        kernel_of: takes its equation, and returns the kernel.
+    """
+
+    def inlined(
+        emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
+    ) -> list[ElementArray]:
+        kernel = kernel_of(eqn)
         codes = [code_of(v.aval.dtype) for v in kernel.closed.jaxpr.invars]
         given = [
             _as_operand(emitter, x, code)
             for x, code in zip(kernel.used(operands), codes, strict=True)
         ]
         return lower_jaxpr(emitter, kernel.closed.jaxpr, kernel.closed.consts, given)
-    if name in _CONTROL_FLOW_RULES:
-        jax_internals.check(eqn)
-        return _CONTROL_FLOW_RULES[name](emitter, eqn, operands)
-    return (arrays_in_memory if emitter.loops else rules).lower(emitter, eqn, operands)
 
-
-KERNELS: dict[str, Callable[[Any], Any]] = {}
-"""For the primitive of a kernel that another kernel calls, a function of its equation that returns
-the kernel."""
+    _function_rule(name, kernel=True, parameters=None)(inlined)
 
 
 def _as_operand(emitter: Emitter, x: ElementArray, code: str) -> ElementArray:
@@ -178,16 +200,24 @@ def _as_operand(emitter: Emitter, x: ElementArray, code: str) -> ElementArray:
     return map_elements(read, x)
 
 
-def _linear_solve(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
+@_function_rule("custom_linear_solve", parameters="const_lengths jaxprs")
+def _linear_solve(
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
+) -> list[ElementArray]:
     """Lower `custom_linear_solve` to the solver that it names, such as one by LU."""
     # The other functions of the operation, such as the matrix product, serve derivatives only.
     solver, solver_operands = jax_internals.linear_solver(eqn)
     return lower_jaxpr(emitter, *solver, [operands[i] for i in solver_operands])
 
 
-def _cond(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
+@_function_rule(
+    "cond", parts=jax_internals.branches, parameters="branches branches_platforms?", stored=True
+)
+def _cond(
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
+) -> list[ElementArray]:
     """Compute all branches, and select among their results."""
-    branches, index = jax_internals.branches(eqn), _loaded(emitter, operands[0])[()]
+    branches, index = jax_internals.branches(eqn).all, _loaded(emitter, operands[0])[()]
     if not is_runtime_value(index):
         chosen = branches[min(max(int(index), 0), len(branches) - 1)]
         return lower_jaxpr(emitter, *chosen, operands[1:])
@@ -308,7 +338,15 @@ class _Carry:
         )
 
 
-def _scan(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
+@_function_rule(
+    "scan",
+    parts=jax_internals.scan,
+    parameters="jaxpr length reverse unroll num_consts? num_carry? ft_in? ft_out?",
+    stored=True,
+)
+def _scan(
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
+) -> list[ElementArray]:
     """Lower `scan`, a loop whose number of iterations is known."""
     body, length, reverse, consts, carried = jax_internals.scan(eqn)
     # The operands are constants, the first carry, and arrays that are scanned over (rows).
@@ -434,7 +472,15 @@ def _scan_where_needed(
     return [*carry.get(), *results]
 
 
-def _while(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
+@_function_rule(
+    "while",
+    parts=jax_internals.while_loop,
+    parameters="body_jaxpr body_nconsts cond_jaxpr cond_nconsts",
+    stored=True,
+)
+def _while(
+    emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
+) -> list[ElementArray]:
     """Lower `while`, a loop whose end is found as it runs.
 
     If each environment, or each row of an array, ends at an iteration of its own, those that have
@@ -703,11 +749,3 @@ _FUNCTIONS: dict[
 }
 """Rules of functions that are recognized by their names, with the numbers of their operands and
 results."""
-
-_CONTROL_FLOW_RULES = {
-    "scan": _scan,
-    "while": _while,
-    "cond": _cond,
-    "custom_linear_solve": _linear_solve,
-}
-"""Lowering rules of operations that are made of other functions."""

@@ -4,7 +4,7 @@ Each takes the emitter, the equation and one element of each operand. Operations
 are in `scalars`.
 """
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ import numpy as np
 from brax.kernels.codegen import math_functions
 from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of
 from brax.kernels.codegen.lowering import integers, scalars
+from brax.kernels.codegen.lowering.registry import Takes, lowering_rule
+
+_element_rule = functools.partial(lowering_rule, takes=Takes.ELEMENTS)
 
 
 def _codes(eqn: Any) -> tuple[str, str]:
@@ -19,16 +22,19 @@ def _codes(eqn: Any) -> tuple[str, str]:
     return code_of(eqn.invars[0].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
 
 
+@_element_rule("convert_element_type", parameters="new_dtype sharding weak_type", cost=0)
 def _convert(emitter: Emitter, eqn: Any, x: Value) -> Value:
     """Lower `convert_element_type`."""
     return scalars.convert(emitter, x, *_codes(eqn))
 
 
+@_element_rule("integer_pow", parameters="y")
 def _integer_power(emitter: Emitter, eqn: Any, x: Value) -> Value:
     """Lower `integer_pow`, whose exponent is a parameter."""
     return scalars.power(emitter, _codes(eqn)[1], x, eqn.params["y"])
 
 
+@_element_rule("pow", cost=scalars.FUNCTION_COST)
 def _power(emitter: Emitter, eqn: Any, x: Value, y: Value) -> Value:
     """Lower `pow`, whose exponent may be an integer; C's function takes two floats."""
     code, exponent = (code_of(v.aval.dtype) for v in eqn.invars)
@@ -37,6 +43,7 @@ def _power(emitter: Emitter, eqn: Any, x: Value, y: Value) -> Value:
     )
 
 
+@_element_rule("select_n")
 def _select(emitter: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
     """Lower `select_n`: choose a case by its number, or by a truth value."""
     kind, code = _codes(eqn)
@@ -52,6 +59,7 @@ def _select(emitter: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
     return out
 
 
+@_element_rule("round", parameters="rounding_method")
 def _round(emitter: Emitter, eqn: Any, x: Value) -> Value:
     """Lower `round`: halves go to even numbers (method 1) or away from zero (method 0)."""
     # LLVM's `round` rounds halves away from zero.
@@ -59,6 +67,7 @@ def _round(emitter: Emitter, eqn: Any, x: Value) -> Value:
     return emitter.intrinsic("roundeven" if even else "round", _codes(eqn)[0], x)
 
 
+@_element_rule("bitcast_convert_type", parameters="new_dtype")
 def _bitcast(emitter: Emitter, eqn: Any, x: Value) -> Value:
     """Lower `bitcast_convert_type` between types of the same size."""
     before, after = _codes(eqn)
@@ -68,6 +77,7 @@ def _bitcast(emitter: Emitter, eqn: Any, x: Value) -> Value:
     return integers.bits_of(emitter, x, before, after)
 
 
+@_element_rule("reduce_precision", parameters="exponent_bits mantissa_bits")
 def _reduce_precision(emitter: Emitter, eqn: Any, x: Value) -> Value:
     """Lower `reduce_precision`; only the mantissa may be shortened."""
     code, _ = _codes(eqn)
@@ -75,15 +85,3 @@ def _reduce_precision(emitter: Emitter, eqn: Any, x: Value) -> Value:
     if eqn.params["exponent_bits"] < np.finfo(code).nexp:
         raise Unsupported("an exponent of fewer bits")
     return integers.rounded_mantissa(emitter, code, x, eqn.params["mantissa_bits"])
-
-
-ELEMENTWISE_RULES: dict[str, Callable[..., Value]] = {
-    "convert_element_type": _convert,
-    "integer_pow": _integer_power,
-    "pow": _power,
-    "select_n": _select,
-    "round": _round,
-    "bitcast_convert_type": _bitcast,
-    "reduce_precision": _reduce_precision,
-}
-"""Lowering rules by the names of JAX's primitives."""

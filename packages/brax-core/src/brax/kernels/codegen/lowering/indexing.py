@@ -19,6 +19,10 @@ import numpy as np
 from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of, is_runtime_value
 from brax.kernels.codegen.lowering import scalars
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape, require_unbatched
+from brax.kernels.codegen.lowering.registry import lowering_rule
+
+SCATTERED = "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr"
+"""The parameters of a scatter."""
 
 MAX_SELECTIONS = 2**14
 """Largest number of selections that one scatter may become: LLVM's time grows faster than it."""
@@ -69,7 +73,7 @@ def in_bounds(emitter: Emitter, code: str, index: Value, bound: int) -> Value:
     return scalars.rule("and")(emitter, "b1", above, below)
 
 
-def _gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -> ElementArray:
+def gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -> ElementArray:
     """Lower `gather`, one element of the result after another."""
     d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
     require_full_batch(eqn, d.operand_batching_dims)
@@ -155,7 +159,7 @@ def _dynamic_element(
     return value
 
 
-def _dynamic_slice(
+def dynamic_slice(
     emitter: Emitter, eqn: Any, x: ElementArray, *indices: ElementArray
 ) -> ElementArray:
     """Lower `dynamic_slice`, whose start is clipped so that the slice fits."""
@@ -285,6 +289,7 @@ def _check_selections(count: int, start: Sequence[Value], bound: Sequence[int]) 
         raise Unsupported(f"a scatter of {count} updates to one of {trials} places each")
 
 
+@lowering_rule("dynamic_update_slice")
 def _dynamic_update(
     emitter: Emitter, eqn: Any, x: ElementArray, new: ElementArray, *indices: ElementArray
 ) -> ElementArray:
@@ -302,10 +307,10 @@ def _dynamic_update(
     return out
 
 
-def _scatter(combine: Callable[..., Value] | None) -> Callable[..., ElementArray]:
+def scatter(combine: Callable[..., Value] | None) -> Callable[..., ElementArray]:
     """Return the rule of a scatter, from the rule of old and new element; None replaces."""
 
-    def scatter(
+    def scattered(
         emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray, new: ElementArray
     ) -> ElementArray:
         # `x.at[i].apply(f)` is a scatter whose function ignores the update.
@@ -325,18 +330,17 @@ def _scatter(combine: Callable[..., Value] | None) -> Callable[..., ElementArray
             _select_into(emitter, out, start, offset, bound, clips, code, change, kind)
         return out
 
-    return scatter
+    return scattered
 
 
-INDEXING_RULES: dict[str, Callable[..., Any]] = {
-    "gather": _gather,
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update,
-    "scatter": _scatter(None),
-    "scatter-add": _scatter(scalars.add),
-    "scatter-sub": _scatter(scalars.rule("sub")),
-    "scatter-mul": _scatter(scalars.multiply),
-    "scatter-min": _scatter(scalars.smallest),
-    "scatter-max": _scatter(scalars.largest),
+_SCATTERS = {
+    "scatter": None,
+    "scatter-sub": scalars.rule("sub"),
+    "scatter-mul": scalars.multiply,
+    "scatter-min": scalars.smallest,
+    "scatter-max": scalars.largest,
 }
-"""Lowering rules by the names of JAX's primitives."""
+"""The rules of old and new element of scatters."""
+
+for _name, _combine in _SCATTERS.items():
+    lowering_rule(_name, parameters=SCATTERED)(scatter(_combine))

@@ -4,11 +4,11 @@ LLVM leaves a division by zero and a shift by all bits undefined. The results he
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, Value, is_runtime_value
+from brax.kernels.codegen.lowering.registry import Takes, lowering_rule
 
 
 def _number(code: str, x: int) -> Value:
@@ -69,11 +69,13 @@ def _shift(instruction: str) -> Callable[..., Value]:
     return one
 
 
+@lowering_rule("population_count", takes=Takes.NUMBERS)
 def _count_ones(emitter: Emitter, code: str, x: Value) -> Value:
     """Return the number of bits that are set."""
     return emitter.intrinsic("ctpop", code, x)
 
 
+@lowering_rule("clz", takes=Takes.NUMBERS)
 def _count_leading_zeros(emitter: Emitter, code: str, x: Value) -> Value:
     """Return the number of zeros before the highest bit: set all below it, count the others."""
     # LLVM's `ctlz` takes a second operand of another type, which `Emitter.intrinsic` has not.
@@ -137,13 +139,8 @@ def rounded_mantissa(emitter: Emitter, code: str, x: Value, bits: int) -> Value:
     return emitter.select(odd, x, emitter.convert("bitcast", near, whole, code), code)
 
 
-INTEGER_RULES: dict[str, Callable[..., Any]] = {
-    "shift_left": _shift("shl"),
-    "shift_right_logical": _shift("lshr"),
-    "shift_right_arithmetic": _shift("ashr"),
-    "population_count": _count_ones,
-    "clz": _count_leading_zeros,
-    "lt_to": _total_order("lt"),
-    "le_to": _total_order("le"),
-}
-"""Lowering rules of operations without parameters, by the names of JAX's primitives."""
+lowering_rule("shift_left", takes=Takes.NUMBERS)(_shift("shl"))
+lowering_rule("shift_right_logical", takes=Takes.NUMBERS)(_shift("lshr"))
+lowering_rule("shift_right_arithmetic", takes=Takes.NUMBERS)(_shift("ashr"))
+lowering_rule("lt_to", takes=Takes.NUMBERS)(_total_order("lt"))
+lowering_rule("le_to", takes=Takes.NUMBERS)(_total_order("le"))

@@ -22,6 +22,7 @@ from brax.kernels.codegen.lowering.arrays import (
     map_results,
     require_unbatched,
 )
+from brax.kernels.codegen.lowering.registry import lowering_rule
 
 MAX_UNROLLED_ROWS = 24
 """Largest number of rows or columns of a matrix. An LU factorization of n rows is n³ / 3 fused
@@ -31,6 +32,7 @@ _divide, _subtract = scalars.rule("div"), scalars.rule("sub")
 _equal, _greater = scalars.rule("eq"), scalars.rule("gt")
 
 
+@lowering_rule("lu", by_rows=True)
 def _lu(emitter: Emitter, eqn: Any, matrix: ElementArray) -> list[ElementArray]:
     """Lower `lu`: factorize with partial pivoting (algorithm 3.4.1)."""
     code = code_of(eqn.invars[0].aval.dtype)
@@ -95,12 +97,14 @@ def _permutation(emitter: Emitter, pivots: Sequence[Value], size: int) -> Elemen
     return order
 
 
+@lowering_rule("lu_pivots_to_permutation", by_rows=True, parameters="permutation_size")
 def _pivots_to_permutation(emitter: Emitter, eqn: Any, pivots: ElementArray) -> list[ElementArray]:
     """Lower `lu_pivots_to_permutation`."""
     size = eqn.params["permutation_size"]
     return _by_matrix(emitter, eqn, [pivots], lambda p: (_permutation(emitter, p, size),), 1)
 
 
+@lowering_rule("cholesky", by_rows=True)
 def _cholesky(emitter: Emitter, eqn: Any, matrix: ElementArray) -> list[ElementArray]:
     """Lower `cholesky`: factorize the lower triangle (algorithm 4.2.1).
 
@@ -140,6 +144,11 @@ def _less_products(
     return x
 
 
+@lowering_rule(
+    "triangular_solve",
+    by_rows=True,
+    parameters="conjugate_a left_side lower transpose_a unit_diagonal",
+)
 def _triangular_solve(
     emitter: Emitter, eqn: Any, matrix: ElementArray, right: ElementArray
 ) -> list[ElementArray]:
@@ -226,12 +235,3 @@ def _array(values: Sequence[Any], shape: tuple[int, ...]) -> ElementArray:
     for i, x in enumerate(values):
         out[i] = x
     return out.reshape(shape)
-
-
-MATRIX_RULES: dict[str, Callable[..., Any]] = {
-    "lu": _lu,
-    "lu_pivots_to_permutation": _pivots_to_permutation,
-    "cholesky": _cholesky,
-    "triangular_solve": _triangular_solve,
-}
-"""Lowering rules by the names of JAX's primitives."""

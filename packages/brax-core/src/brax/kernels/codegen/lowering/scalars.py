@@ -4,78 +4,51 @@ If all elements are known while the kernel is translated, the result is computed
 (constant folding); otherwise instructions are emitted.
 """
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from brax.kernels.codegen import math_functions
 from brax.kernels.codegen.emitter import Emitter, Value, is_runtime_value
 from brax.kernels.codegen.lowering import integers
+from brax.kernels.codegen.lowering.registry import Takes, lowering_rule, named
 
 Rule = Callable[..., Value]
 """A function of the emitter, the type code of the first operand, and an element of each operand."""
 
-# The operands are NumPy scalars, of which these functions keep the type.
-_FOLDED: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "add_any": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": lambda x, y: np.divide(x, y).astype(np.asarray(x).dtype),
-    "neg": np.negative,
-    "max": np.maximum,
-    "min": np.minimum,
-    "lt": np.less,
-    "gt": np.greater,
-    "le": np.less_equal,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": np.invert,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: np.divide(type(x)(1), np.sqrt(x)),
-    "abs": np.abs,
-    "sign": np.sign,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "is_finite": np.isfinite,
-    "square": np.square,
-    "one_minus_square": lambda x: (type(x)(1) + x) * (type(x)(1) - x),
-    "sin": np.sin,
-    "cos": np.cos,
-    "exp": np.exp,
-    "log": np.log,
-}
-"""NumPy's functions for known elements. Operations that are not here become instructions."""
+FUNCTION_COST, DIVISION_COST = 20, 5
+"""The costs of an elementary function and of a division or a root, in additions."""
 
+_number_rule = functools.partial(lowering_rule, takes=Takes.NUMBERS)
+
+
+class _Comparison(NamedTuple):
+    """NumPy's and LLVM's forms of a comparison."""
+
+    known: Callable[..., Any]
+    floats: str
+    signed: str
+    unsigned: str
+
+
+# Those of floats are ordered, false for NaN, except `ne`, which is true.
 _COMPARISONS = {
-    "lt": ("fcmp olt", "icmp slt", "icmp ult"),
-    "gt": ("fcmp ogt", "icmp sgt", "icmp ugt"),
-    "le": ("fcmp ole", "icmp sle", "icmp ule"),
-    "ge": ("fcmp oge", "icmp sge", "icmp uge"),
-    "eq": ("fcmp oeq", "icmp eq", "icmp eq"),
-    "ne": ("fcmp une", "icmp ne", "icmp ne"),
+    "lt": _Comparison(np.less, "fcmp olt", "icmp slt", "icmp ult"),
+    "gt": _Comparison(np.greater, "fcmp ogt", "icmp sgt", "icmp ugt"),
+    "le": _Comparison(np.less_equal, "fcmp ole", "icmp sle", "icmp ule"),
+    "ge": _Comparison(np.greater_equal, "fcmp oge", "icmp sge", "icmp uge"),
+    "eq": _Comparison(np.equal, "fcmp oeq", "icmp eq", "icmp eq"),
+    "ne": _Comparison(np.not_equal, "fcmp une", "icmp ne", "icmp ne"),
 }
-"""LLVM's comparisons of floats, of signed and of unsigned integers. Those of floats are ordered,
-false for NaN, except `ne`, which is true."""
 
 
 def rule(name: str) -> Rule:
-    """Return one of `SCALAR_RULES` with constant folding."""
-    instruction, folded = SCALAR_RULES[name], _FOLDED.get(name)
-
-    def one(emitter: Emitter, code: str, *x: Value) -> Value:
-        if folded is None or any(is_runtime_value(v) for v in x):
-            return instruction(emitter, code, *x)
-        # Infinities and NaN of constants are no reason to warn: instructions do not either.
-        with np.errstate(all="ignore"):
-            return folded(*x)
-
-    return one
+    """Return the rule of an operation on numbers, with constant folding."""
+    found = named(name)
+    assert found.rule and found.takes is Takes.NUMBERS, name
+    return found.rule
 
 
 def is_float(code: str) -> bool:
@@ -88,21 +61,27 @@ def constant(code: str, x: float) -> Value:
     return np.dtype(code if code != "b1" else bool).type(x)
 
 
+@_number_rule("add", "add_any", folded=np.add)
 def _add(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the sum; that of floats may be fused with a product."""
     return emitter.add(code, x, y) if is_float(code) else emitter.apply("add", code, x, y)
 
 
+@_number_rule("sub", folded=np.subtract)
 def _subtract(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the difference; that of floats may be fused with a product."""
     return emitter.subtract(code, x, y) if is_float(code) else emitter.apply("sub", code, x, y)
 
 
+@_number_rule("mul", parameters="out_dtype?", folded=np.multiply)
 def _multiply(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the product."""
     return emitter.multiply(code, x, y) if is_float(code) else emitter.apply("mul", code, x, y)
 
 
+@_number_rule(
+    "div", cost=DIVISION_COST, folded=lambda x, y: np.divide(x, y).astype(np.asarray(x).dtype)
+)
 def _divide(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the quotient; integers are divided towards zero."""
     # Division by one is exact, so it is left out.
@@ -111,6 +90,7 @@ def _divide(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     return integers.divide(emitter, code, x, y)
 
 
+@_number_rule("rem", cost=DIVISION_COST)
 def _remainder(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the remainder, with the sign of `x`."""
     # LLVM's `frem` calls the same function of C.
@@ -119,6 +99,7 @@ def _remainder(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     return integers.remainder(emitter, code, x, y)
 
 
+@_number_rule("neg", folded=np.negative)
 def _negative(emitter: Emitter, code: str, x: Value) -> Value:
     """Return the number with the opposite sign."""
     zero = constant(code, 0)
@@ -147,7 +128,7 @@ def _outer(test: str, name: str, bits: str) -> Rule:
 
 def compare(name: str) -> Rule:
     """Return the rule of a comparison."""
-    floats, signed, unsigned = _COMPARISONS[name]
+    _, floats, signed, unsigned = _COMPARISONS[name]
 
     def one(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
         # Of truth values, true is the larger one: 1 without a sign.
@@ -157,6 +138,7 @@ def compare(name: str) -> Rule:
     return one
 
 
+@_number_rule("not", folded=np.invert)
 def _not(emitter: Emitter, code: str, x: Value) -> Value:
     """Return the number with all bits inverted: LLVM has no instruction but `xor` for this."""
     return emitter.apply("xor", code, x, constant(code, 1 if code == "b1" else -1))
@@ -172,12 +154,14 @@ def _intrinsic(name: str) -> Rule:
     return lambda emitter, code, x: emitter.intrinsic(name, code, x)
 
 
+@_number_rule("rsqrt", cost=DIVISION_COST, folded=lambda x: np.divide(type(x)(1), np.sqrt(x)))
 def _reciprocal_root(emitter: Emitter, code: str, x: Value) -> Value:
     """Return 1 / sqrt(x)."""
     # Two correctly rounded operations, so that the result is the same on every processor.
     return emitter.apply("fdiv", code, constant(code, 1), emitter.intrinsic("sqrt", code, x))
 
 
+@_number_rule("abs", folded=np.abs)
 def _absolute(emitter: Emitter, code: str, x: Value) -> Value:
     """Return the absolute value."""
     if is_float(code):
@@ -186,6 +170,7 @@ def _absolute(emitter: Emitter, code: str, x: Value) -> Value:
     return emitter.select(below, _negative(emitter, code, x), x, code)
 
 
+@_number_rule("sign", folded=np.sign)
 def _sign(emitter: Emitter, code: str, x: Value) -> Value:
     """Return -1, 1, or the number itself if it is zero or NaN, which keeps the sign of zero."""
     # Comparisons with NaN are false, so that it passes both selections.
@@ -194,6 +179,7 @@ def _sign(emitter: Emitter, code: str, x: Value) -> Value:
     return emitter.select(compare("lt")(emitter, code, x, zero), constant(code, -1), up, code)
 
 
+@_number_rule("is_finite", folded=np.isfinite)
 def _is_finite(emitter: Emitter, code: str, x: Value) -> Value:
     """Return whether a float is neither infinite nor NaN."""
     # The ordered comparison is false for NaN.
@@ -201,11 +187,13 @@ def _is_finite(emitter: Emitter, code: str, x: Value) -> Value:
     return emitter.compare("fcmp olt", code, size, constant(code, np.inf))
 
 
+@_number_rule("square", folded=np.square)
 def _square(emitter: Emitter, code: str, x: Value) -> Value:
     """Return the square."""
     return multiply(emitter, code, x, x)
 
 
+@_number_rule("one_minus_square", folded=lambda x: (type(x)(1) + x) * (type(x)(1) - x))
 def _one_minus_square(emitter: Emitter, code: str, x: Value) -> Value:
     """Return (1 + x) (1 - x), as JAX 0.12 computes 1 - x²."""
     one = constant(code, 1)
@@ -213,6 +201,7 @@ def _one_minus_square(emitter: Emitter, code: str, x: Value) -> Value:
     return multiply(emitter, code, add(emitter, code, one, x), less)
 
 
+@_number_rule("logistic", cost=FUNCTION_COST)
 def _logistic(emitter: Emitter, code: str, x: Value) -> Value:
     """Return 1 / (1 + exp(-x))."""
     one = constant(code, 1)
@@ -222,6 +211,7 @@ def _logistic(emitter: Emitter, code: str, x: Value) -> Value:
     return emitter.apply("fdiv", code, one, emitter.apply("fadd", code, one, grown))
 
 
+@_number_rule("clamp")
 def _clamp(emitter: Emitter, code: str, low: Value, x: Value, high: Value) -> Value:
     """Return the number, limited to an interval; `high` wins if the limits cross."""
     return smallest(emitter, code, largest(emitter, code, low, x), high)
@@ -275,39 +265,27 @@ def convert(emitter: Emitter, x: Value, before: str, after: str) -> Value:
     return emitter.convert("sext" if signed else "zext", x, before, after)
 
 
-SCALAR_RULES: dict[str, Rule] = {
-    "add": _add,
-    "add_any": _add,
-    "sub": _subtract,
-    "mul": _multiply,
-    "div": _divide,
-    "rem": _remainder,
-    "neg": _negative,
-    "max": _outer("gt", "maximum", "or"),
-    "min": _outer("lt", "minimum", "and"),
-    **{name: compare(name) for name in _COMPARISONS},
-    "and": _bits("and"),
-    "or": _bits("or"),
-    "xor": _bits("xor"),
-    "not": _not,
-    "sqrt": _intrinsic("sqrt"),
-    "rsqrt": _reciprocal_root,
-    "abs": _absolute,
-    "sign": _sign,
-    "floor": _intrinsic("floor"),
-    "ceil": _intrinsic("ceil"),
-    "is_finite": _is_finite,
-    "square": _square,
-    "one_minus_square": _one_minus_square,
-    "logistic": _logistic,
-    "clamp": _clamp,
-    **{name: math_functions.math_function(name) for name in math_functions.FUNCTIONS},
-    **integers.INTEGER_RULES,
-}
-"""Lowering rules without constant folding, by the names of JAX's primitives; see `rule`."""
+for _name, _test in _COMPARISONS.items():
+    _number_rule(_name, folded=_test.known)(compare(_name))
+_number_rule("and", folded=np.bitwise_and)(_bits("and"))
+_number_rule("or", folded=np.bitwise_or)(_bits("or"))
+_number_rule("xor", folded=np.bitwise_xor)(_bits("xor"))
+_number_rule("max", folded=np.maximum)(_outer("gt", "maximum", "or"))
+_number_rule("min", folded=np.minimum)(_outer("lt", "minimum", "and"))
+_number_rule("sqrt", folded=np.sqrt, cost=DIVISION_COST)(_intrinsic("sqrt"))
+_number_rule("floor", folded=np.floor)(_intrinsic("floor"))
+_number_rule("ceil", folded=np.ceil)(_intrinsic("ceil"))
+
+_KNOWN = {"sin": np.sin, "cos": np.cos, "exp": np.exp, "log": np.log}
+"""NumPy's functions for known numbers; the other elementary functions become instructions."""
+
+for _name in math_functions.NAMES_OF_BOTH:
+    _number_rule(_name, folded=_KNOWN.get(_name), cost=FUNCTION_COST)(
+        math_functions.math_function(_name)
+    )
 
 # The rules that other rules use most.
-add, multiply, largest, smallest = map(rule, ("add", "mul", "max", "min"))
+add, multiply, largest, smallest = rule("add"), rule("mul"), rule("max"), rule("min")
 
 
 def log_add(emitter: Emitter, code: str, x: Value, y: Value) -> Value:

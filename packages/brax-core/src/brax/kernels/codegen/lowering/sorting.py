@@ -4,7 +4,7 @@ The comparisons of a network are the same for all inputs, so that all lanes sort
 without branches.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from brax.kernels.codegen.lowering.arrays import (
     map_results,
     require_unbatched,
 )
+from brax.kernels.codegen.lowering.registry import lowering_rule
 
 MAX_SORTED = 64
 """Largest number of elements of a sort: the network for n elements has about n (log2 n)² / 4
@@ -42,6 +43,7 @@ def comparators(count: int) -> Iterator[tuple[int, int]]:
         p >>= 1
 
 
+@lowering_rule("sort", by_rows=True, stored=True, parameters="dimension is_stable num_keys")
 def _sort(emitter: Emitter, eqn: Any, *arrays: ElementArray) -> list[ElementArray]:
     """Lower `sort`: sort all arrays by the first `num_keys` of them.
 
@@ -125,7 +127,3 @@ def _positions(count: int) -> ElementArray:
 def _ascends(rows: ElementArray) -> bool:
     """Return whether an array is known, and ascends along its last axis, as argsort's indices."""
     return is_constant(rows) and bool((rows[..., 1:] > rows[..., :-1]).all())
-
-
-SORTING_RULES: dict[str, Callable[..., Any]] = {"sort": _sort}
-"""Lowering rules by the names of JAX's primitives."""
