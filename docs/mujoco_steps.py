@@ -249,6 +249,8 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
                 made = copy.copy(like)
                 made.dist, made.pos[:], made.exclude = dist, pos, 0
                 made.frame[:] = np.ravel(frame) * ([1] * 9 if side == pair else [-1] * 6 + [1] * 3)
+                if model.geom_surfacevel.any():
+                    made.surfacevel[:] = _surface_velocity(model, data, made)
                 mujoco.mj_addContact(model, data, made)
         mujoco.mj_makeConstraint(model, data)
         mujoco.mj_projectConstraint(model, data)
@@ -261,6 +263,23 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
         mujoco.mj_step2(model, data)
         after.append(data.qvel.copy())
     return np.array(after)
+
+
+def _surface_velocity(
+    model: mujoco.MjModel, data: mujoco.MjData, at: mujoco.MjContact
+) -> np.ndarray:
+    """Return the velocity of the second surface over the first one at a contact (3,).
+
+    Its components are along the two tangents [m/s] and about the normal [rad/s].
+    """
+    slide, turn = np.zeros(3), np.zeros(3)
+    for sign, geom in zip((-1, 1), at.geom, strict=True):
+        turned = data.geom_xmat[geom].reshape(3, 3)
+        linear, angular = (turned @ v for v in model.geom_surfacevel[geom].reshape(2, 3))
+        slide += sign * (linear + np.cross(angular, at.pos - data.geom_xpos[geom]))
+        turn += sign * angular
+    normal, *tangents = at.frame.reshape(3, 3)
+    return np.array([*(t @ slide for t in tangents), normal @ turn])
 
 
 def _contacts_of_pairs(

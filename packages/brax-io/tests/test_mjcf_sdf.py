@@ -76,33 +76,43 @@ def test_the_surface_is_that_of_mujoco(f64, name, config):
     assert off.max() < 0.01
 
 
-def test_distances_of_a_box_known_by_its_mesh(f64):
-    """Beside the closed form for a box, at random points; the grid rounds edges off."""
-    text = f"""<mujoco><asset><mesh name="m" vertex="{CUBE}"/></asset><worldbody>
-    <body><freejoint/><geom type="sdf" mesh="m"/></body></worldbody></mujoco>"""
-    model = mujoco.MjModel.from_xml_string(text)
-    half = np.abs(model.mesh_vert).max(axis=0)
-    np.testing.assert_allclose(sorted(half), (0.1, 0.2, 0.3), atol=1e-6)
-    points = np.random.default_rng(0).uniform(-0.4, 0.4, (400, 3))
-    beyond = np.abs(points) - half
-    right = np.linalg.norm(np.maximum(beyond, 0), axis=1) + np.minimum(beyond.max(axis=1), 0)
-    triangles = model.mesh_vert[model.mesh_face].astype(float)
-    exact = distances.signed_distances(triangles, points, 0.01)
-    np.testing.assert_allclose(exact, right, atol=1e-7)
-    system = mjcf.load_model(model)
-    inside = (np.abs(points) < np.asarray(system.geom.size[0])).all(axis=1)
-    found = distance(system, 0, points[inside])
-    assert np.median(np.abs(found - right[inside])) < 1e-4
-    # Half of a cell, 2 * 0.3 m / 43 * 0.5, where the distance has an edge.
-    assert np.abs(found - right[inside]).max() < 0.007
-
-
-def test_a_grid_comes_back_from_json():
-    """A grid that is no cube, in a file that was edited by hand, is an error."""
+def cube():
     text = f"""<mujoco><asset><mesh name="m" vertex="{CUBE}"/></asset><worldbody>
     <geom type="plane" size="1 1 1"/>
     <body><freejoint/><geom type="sdf" mesh="m"/></body></worldbody></mujoco>"""
-    system = mjcf.loads(text)
+    return mujoco.MjModel.from_xml_string(text)
+
+
+def box_distance(half, points):
+    """Return the signed distances of points from a box, by its closed form."""
+    beyond = np.abs(points) - half
+    return np.linalg.norm(np.maximum(beyond, 0), axis=1) + np.minimum(beyond.max(axis=1), 0)
+
+
+def test_distances_from_the_mesh_of_a_box():
+    model, half = cube(), np.abs(cube().mesh_vert).max(axis=0)
+    np.testing.assert_allclose(sorted(half), (0.1, 0.2, 0.3), atol=1e-6)
+    points = np.random.default_rng(0).uniform(-0.4, 0.4, (400, 3))
+    triangles = model.mesh_vert[model.mesh_face].astype(float)
+    found = distances.signed_distances(triangles, points, 0.01)
+    np.testing.assert_allclose(found, box_distance(half, points), atol=1e-7)
+
+
+@pytest.mark.slow
+def test_the_grid_of_a_box_rounds_its_edges_off(f64):
+    model, half = cube(), np.abs(cube().mesh_vert).max(axis=0)
+    system = mjcf.load_model(model)
+    points = np.random.default_rng(0).uniform(-1, 1, (400, 3)) * np.asarray(system.geom.size[1])
+    off = np.abs(distance(system, 1, points) - box_distance(half, points))
+    assert np.median(off) < 1e-4
+    # Half of a cell, 2 * 0.3 m / 43 * 0.5, where the distance has an edge.
+    assert off.max() < 0.007
+
+
+@pytest.mark.slow
+def test_a_grid_comes_back_from_json():
+    """A grid that is no cube, in a file that was edited by hand, is an error."""
+    system = mjcf.load_model(cube())
     back = json.loads(json.dumps(system))
     np.testing.assert_array_equal(back.heights, system.heights)
     assert back.collisions == system.collisions

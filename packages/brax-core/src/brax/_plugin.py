@@ -82,6 +82,7 @@ def brax_actuators() -> list[Spec]:
         Spec("filter", "brax.actuators.filter:FILTER", "control behind a first-order filter"),
         Spec("filterexact", "brax.actuators.filter:FILTER_EXACT", "the same, integrated exactly"),
         Spec("frozen", "brax.actuators.frozen:FROZEN", "disabled: it keeps its activation"),
+        Spec("pid", "brax.actuators.pid:PID", "servo with the integral of its error"),
         Spec("muscle", "brax.actuators.muscle:MUSCLE", "force by length, velocity, activation"),
     ]
 

@@ -80,7 +80,8 @@ def _params(sys: System, index: Sequence[int]) -> ActuatorParams:
     """Return the parameters of some actuators, one array for each."""
     a = sys.actuator
     tables = rows((a.gainprm, a.biasprm, a.dynprm, a.length_range), index)
-    return ActuatorParams(*(tuple(t[:, k] for k in range(t.shape[1])) for t in tables))
+    gain, bias, dynamics, span = (tuple(t[:, k] for k in range(t.shape[1])) for t in tables)
+    return ActuatorParams(gain, bias, dynamics, span)
 
 
 def _control(sys: System, index: Sequence[int], command: Command) -> jax.Array:
@@ -99,7 +100,7 @@ def _activation(sys: System, index: Sequence[int], command: Command) -> jax.Arra
 def _force(sys: System, command: Command, index: Sequence[int], seen: ActuatorLength) -> jax.Array:
     """Return the forces of actuators of one type, clipped to their ranges."""
     kind: Any = sys.actuator_types[index[0]]
-    signal = _control(sys, index, command)
+    control = signal = _control(sys, index, command)
     if sys.actuator_early[index[0]]:
         # MuJoCo's `actearly`: the force is that of the activation at the end of the step.
         rate = _rate(sys, command, index, seen)
@@ -109,7 +110,8 @@ def _force(sys: System, command: Command, index: Sequence[int], seen: ActuatorLe
     if kind.setpoint and any(_rotates(sys, i) for i in index):
         signal = _on_circle(sys, index, signal, seen.length)
     limits = rows(sys.actuator.force_range, index)
-    return jnp.clip(kind.force(_params(sys, index), signal, *seen), limits[:, 0], limits[:, 1])
+    params = _params(sys, index)._replace(control=control)
+    return jnp.clip(kind.force(params, signal, *seen), limits[:, 0], limits[:, 1])
 
 
 def _on_circle(

@@ -18,6 +18,9 @@ class ActuatorParams(NamedTuple):
     """Ten parameters of the activation's dynamics."""
     length_range: tuple[jax.Array, ...] = ()
     """Smallest and largest length that the actuator can have."""
+    control: jax.Array | None = None
+    """The controls within their ranges, for a force that depends on them as well as on the
+    activations; given to `force` only."""
 
 
 class ActuatorType(ABC):

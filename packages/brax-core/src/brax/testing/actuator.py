@@ -31,7 +31,7 @@ def _numbers(kind: ActuatorType) -> Iterator[str]:
     """Yield the problems of the laws' values, at random numbers and at zero."""
     ten = tuple(jnp.full((1, 3), 0.5, jnp.float32) for _ in range(10))
     span = (jnp.full((1, 3), 0.2, jnp.float32), jnp.full((1, 3), 1.2, jnp.float32))
-    params = ActuatorParams(ten, ten, ten, span)
+    params = ActuatorParams(ten, ten, ten, span, span[0])
     # Zero and both signs: laws with an absolute value or a square root fail at one of them.
     x = jnp.asarray([[0.0, 0.7, -0.4]], jnp.float32)
     laws = {"force": lambda c, l, v: kind.force(params, c, l, v)}

@@ -16,7 +16,7 @@ def problems(kind: ActuatorType) -> Iterator[str]:
     if not kind.stateful and has_rate:
         yield "it has a rate, but stateful is False: set stateful = True, or leave the rate out"
     ten = (like(),) * 10
-    params = ActuatorParams(ten, ten, ten, (like(),) * 2)
+    params = ActuatorParams(ten, ten, ten, (like(),) * 2, like())
     activated = ("rate", "integrate") if kind.stateful else ()
     arguments = {"force": 3, "rate": 4, "integrate": 3}
     for name in ("force", *activated):

@@ -15,8 +15,11 @@ from brax.errors import ModelProblem
 from brax.io.mjcf import custom_elements, support
 from brax.io.mjcf.elements.actuators import (
     JOINT_TRANSMISSIONS,
+    activation_range,
     actuator_law,
+    dynamics_numbers,
     is_disabled,
+    is_early,
     reflected,
 )
 from brax.io.mjcf.elements.cameras import cameras
@@ -268,12 +271,12 @@ def _actuators(
             **_gear(model, a, what),
             gainprm=law.gainprm,
             biasprm=law.biasprm,
-            dynprm=model.actuator_dynprm[a],
+            dynprm=dynamics_numbers(model, a).tolist(),
             length_range=model.actuator_lengthrange[a],
             ctrl_range=model.actuator_ctrlrange[a] if limited else None,
-            activation_range=model.actuator_actrange[a] if model.actuator_actlimited[a] else None,
+            activation_range=activation_range(model, a),
             # A disabled actuator stays in the model, so that controls keep their indices.
             force_range=bounds if enabled else (0.0, 0.0),
-            early=bool(model.actuator_actearly[a]),
+            early=is_early(model, a),
             line=places.get(("actuator", a), ""),
         )

@@ -14,7 +14,12 @@ import numpy as np
 from brax import plugins
 from brax.io.mjcf import custom_elements
 from brax.io.mjcf.elements import cameras, distances, hulls, keyframes
-from brax.io.mjcf.elements.actuators import JOINT_TRANSMISSIONS, law_problems, sees_rate
+from brax.io.mjcf.elements.actuators import (
+    JOINT_TRANSMISSIONS,
+    is_pid_plugin,
+    law_problems,
+    sees_rate,
+)
 from brax.io.mjcf.elements.collision_filter import can_collide
 from brax.io.mjcf.elements.sensors import left_out
 from brax.io.mjcf.names import count, is_flag_set, keyword
@@ -32,10 +37,7 @@ class Note(NamedTuple):
 _MUST_BE_DEFAULT = {
     "body": (("body_plugin", -1, "a plugin's force"),),
     "joint": (("jnt_springyield", 0, "springyield"),),
-    "actuator": (
-        ("actuator_plugin", -1, "a plugin's force"),
-        ("actuator_delay", 0, "delay"),
-    ),
+    "actuator": (("actuator_delay", 0, "delay"),),
     "tendon": (("tendon_springyield", 0, "springyield of a tendon"),),
 }
 """Fields that are not read, with the value at which they have no effect, and a name for messages.
@@ -202,6 +204,9 @@ def _actuator_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> I
         elif word == "body" and sees_rate(model, i):
             reason = "adhesion whose force depends on its rate is not supported; give it a motor's"
             yield Note("actuator", i, "refused", reason)
+    for i, plugin in enumerate(model.actuator_plugin):
+        if plugin >= 0 and not is_pid_plugin(model, i):
+            yield _unsupported("actuator", i, "a plugin's force", -1)
     for i, reason in law_problems(model):
         if i in plugin_types:
             continue
@@ -230,12 +235,14 @@ def _element_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> It
 
 def _plugin_notes(model: mujoco.MjModel) -> Iterator[Note]:
     """Yield the instances of plugins; what one moves is refused by its element too."""
-    moving = {*model.body_plugin.tolist(), *model.actuator_plugin.tolist()}
-    shaping = {*model.geom_plugin[can_collide(model).any(axis=1)].tolist()}
+    drives = [a for a in range(len(model.actuator_trntype)) if is_pid_plugin(model, a)]
+    read = {*model.geom_plugin[can_collide(model).any(axis=1)].tolist()}
+    read |= {*model.actuator_plugin[drives].tolist()}
+    moving = {*model.body_plugin.tolist(), *model.actuator_plugin.tolist()} - read
     for i in range(count(model, "plugin")):
         if i in moving:
             yield Note("plugin", i, "refused", "MuJoCo's plugins are not supported")
-        elif i not in shaping:
+        elif i not in read:
             yield Note("plugin", i, "ignored", "only a sensor, or a geom that cannot collide")
 
 

@@ -1,11 +1,12 @@
 """Selects the actuator type, and its parameters, for each of MuJoCo's actuators."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
+from brax.io.mjcf.elements.plugin_names import plugin_name, texts
 from brax.io.mjcf.names import count, disabled, keyword
 
 _TYPES = {
@@ -18,8 +19,15 @@ _TYPES = {
     ("filterexact", "fixed"): "filterexact",
     ("filterexact", "affine"): "filterexact",
     ("muscle", "muscle"): "muscle",
+    ("none", "pid"): "general",
+    ("pid", "pid"): "pid",
 }
 """Actuator types by MuJoCo's dynamics and gain; only a muscle has a muscle's bias."""
+
+_PID_PLUGIN = "mujoco.pid"
+
+_POSITION_INPUT = 1
+"""MuJoCo's number of the input `pos` of a PID controller, alone."""
 
 JOINT_TRANSMISSIONS = ("joint", "jointinparent")
 """Transmissions through a joint; for a joint with one degree of freedom they are the same."""
@@ -46,9 +54,11 @@ def actuator_law(model: mujoco.MjModel, actuator: int, plugin_type: str = "") ->
         return Law(plugin_type, gain.tolist(), bias.tolist())
     if is_disabled(model, actuator) and model.actuator_actnum[actuator]:
         return Law("frozen", [], [])
-    dynamics, gain, bias = _words(model, actuator)
     if any(_problems(model, actuator)):
         return None
+    if is_pid_plugin(model, actuator):
+        return _pid_plugin_law(model, actuator)
+    dynamics, gain, bias = _words(model, actuator)
     numbers = model.actuator_gainprm[actuator].copy(), model.actuator_biasprm[actuator].copy()
     if gain == "muscle":
         # MuJoCo's documentation, actuator/muscle: a negative `force` means that the peak force is
@@ -62,8 +72,53 @@ def actuator_law(model: mujoco.MjModel, actuator: int, plugin_type: str = "") ->
         numbers[0][1:] = 0
     if bias == "none":
         numbers[1][:] = 0
+    if (dynamics, gain) == ("none", "pid"):
+        numbers[0][0] = -numbers[1][1]  # kp times the control, and the bias -kp times the length
     gainprm, biasprm = (prm.tolist() for prm in numbers)
     return Law(_TYPES[dynamics, gain], gainprm, biasprm)
+
+
+def is_pid_plugin(model: mujoco.MjModel, actuator: int) -> bool:
+    """Return whether MuJoCo's plugin `mujoco.pid` computes an actuator's force."""
+    return plugin_name(model, model.actuator_plugin[actuator]) == _PID_PLUGIN
+
+
+def _pid_gains(model: mujoco.MjModel, actuator: int) -> tuple[float, ...]:
+    """Return kp, ki, kd, and the bound of the integral's force and of the control's rate.
+
+    Source: the documentation of MuJoCo's plugins, `plugin/actuator/README.md`.
+    """
+    given = texts(model, model.actuator_plugin[actuator])[:5]
+    return tuple(float(text) if text else 0.0 for text in given)
+
+
+def _pid_plugin_law(model: mujoco.MjModel, actuator: int) -> Law:
+    """Return the force law of an actuator of MuJoCo's plugin `mujoco.pid`."""
+    kp, ki, kd, _, _ = _pid_gains(model, actuator)
+    return Law("pid", [ki], [0, -kp, -kd]) if ki else Law("general", [kp], [0, -kp, -kd])
+
+
+def activation_range(model: mujoco.MjModel, actuator: int) -> Sequence[float] | None:
+    """Return the bounds of an actuator's activation; None for none."""
+    if is_pid_plugin(model, actuator):
+        _, ki, _, most, _ = _pid_gains(model, actuator)
+        return (-most / abs(ki), most / abs(ki)) if ki and most else None
+    limited = model.actuator_actlimited[actuator]
+    return model.actuator_actrange[actuator] if limited else None
+
+
+def is_early(model: mujoco.MjModel, actuator: int) -> bool:
+    """Return whether an actuator's force is that of the activation at the end of the step."""
+    if is_pid_plugin(model, actuator):
+        # The plugin's integral has the error of the present step.
+        return bool(_pid_gains(model, actuator)[1])
+    return bool(model.actuator_actearly[actuator])
+
+
+def dynamics_numbers(model: mujoco.MjModel, actuator: int) -> np.ndarray:
+    """Return the parameters of an actuator's activation."""
+    numbers = model.actuator_dynprm[actuator]
+    return np.zeros_like(numbers) if is_pid_plugin(model, actuator) else numbers
 
 
 def law_problems(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
@@ -130,6 +185,31 @@ def _words(model: mujoco.MjModel, actuator: int) -> tuple[str, str, str]:
     )
 
 
+def _pid_problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
+    """Yield what is not supported of an actuator of MuJoCo's plugin `mujoco.pid`, or of `pid`."""
+    plugin = is_pid_plugin(model, actuator)
+    if not plugin and _words(model, actuator)[1] != "pid":
+        return
+    slews = _pid_gains(model, actuator)[4] if plugin else model.actuator_dynprm[actuator, 1]
+    if slews:
+        yield "slewmax of a PID controller is not supported; leave it out"
+    # Only MuJoCo 4 has controllers with several inputs.
+    alone = np.full(len(model.actuator_trntype), _POSITION_INPUT)
+    inputs = getattr(model, "actuator_ctrlspec", alone)[actuator]
+    if not plugin and inputs != _POSITION_INPUT:
+        yield 'a PID controller with other inputs is not supported; write input="pos"'
+    # MuJoCo moves setpoints of rotations in space to the nearest turn.
+    on, _ = model.actuator_trnid[actuator]
+    drives = keyword(mujoco.mjtTrn, model.actuator_trntype[actuator])
+    on_joint = drives in JOINT_TRANSMISSIONS
+    kind = keyword(mujoco.mjtJoint, model.jnt_type[on]) if on_joint else ""
+    if drives == "site" or kind in ("ball", "free"):
+        yield "a PID controller is only supported on hinges, slides, tendons and slider-cranks"
+    implicit = (mujoco.mjtIntegrator.mjINT_IMPLICIT, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    if plugin and model.opt.integrator in implicit:
+        yield "a PID plugin under an implicit integrator is not supported; use the actuator 'pid'"
+
+
 def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
     dynamics, gain, bias = _words(model, actuator)
     allowed = (
@@ -137,6 +217,7 @@ def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
         ("gaintype", gain, dict.fromkeys(g for _, g in _TYPES)),
         ("biastype", bias, ("none", "affine", "muscle")),
     )
+    yield from _pid_problems(model, actuator)
     unknown = [
         f"{what} '{word}' is not supported; allowed: {', '.join(words)}"
         + ", or a type of another package, by a tuple 'actuator:NAME'" * (word == "user")

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.ndimage import spline_filter
 from scipy.spatial import KDTree
 
+from brax.io.mjcf.elements.plugin_names import plugin_name, texts
 from brax.io.mjcf.names import keyword
 
 GRID_POINTS = 48
@@ -51,28 +52,9 @@ def shape_name(model: mujoco.MjModel, geom: int) -> str:
 
 def _plugin(model: mujoco.MjModel, geom: int) -> str:
     """Return which of MuJoCo's own plugins shapes a geom; empty for none of them."""
-    instance = model.geom_plugin[geom]
-    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_SDF or instance < 0:
+    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_SDF:
         return ""
-    return _slots().get(int(model.plugin[instance]), "")
-
-
-@functools.cache
-def _slots() -> dict[int, str]:
-    """Return MuJoCo's own plugins of shapes by their numbers in compiled models."""
-    # The numbers depend on the order in which a process loads plugins, and MuJoCo's Python package
-    # does not give the names. A model with one plugin does.
-    found = {}
-    for name in PLUGINS:
-        text = f"<plugin plugin='mujoco.sdf.{name}'><instance name='it'/></plugin>"
-        try:
-            model = mujoco.MjModel.from_xml_string(
-                f"<mujoco><extension>{text}</extension></mujoco>"
-            )
-        except ValueError:  # it is not installed
-            continue
-        found[int(model.plugin[0])] = name
-    return found
+    return plugin_name(model, model.geom_plugin[geom]).removeprefix("mujoco.sdf.")
 
 
 def attributes(model: mujoco.MjModel, geom: int) -> list[float]:
@@ -80,11 +62,8 @@ def attributes(model: mujoco.MjModel, geom: int) -> list[float]:
     plugin = _plugin(model, geom)
     if not plugin:
         return []
-    # Each attribute is a text that ends with a zero; an empty one is not set.
-    text = model.plugin_attr[model.plugin_attradr[model.geom_plugin[geom]] :].astype(np.uint8)
-    given = text.tobytes().split(b"\0")
-    standard = PLUGINS[plugin]
-    return [float(g) if g else s for g, s in zip(given, standard, strict=False)]
+    given = zip(texts(model, model.geom_plugin[geom]), PLUGINS[plugin], strict=False)
+    return [float(text) if text else standard for text, standard in given]
 
 
 def size(model: mujoco.MjModel, geom: int) -> tuple[float, ...]:
