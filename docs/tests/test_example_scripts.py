@@ -1,0 +1,51 @@
+"""The scripts of docs/examples run as a user runs them, and print what they promise."""
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1]
+SCRIPTS = sorted(set((DOCS / "examples").glob("*.py")) - {DOCS / "examples/cart.py"})
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
+
+pytestmark = pytest.mark.slow
+
+
+def run(name, folder):
+    """Return the numbers in the only line that a script prints."""
+    script = [sys.executable, DOCS / "examples" / name]
+    done = subprocess.run(script, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    return [float(number) for number in NUMBER.findall(line)]
+
+
+def test_mass_and_friction_of_the_film(tmp_path):
+    """A camera of a millimetre allows 2 %."""
+    mass, friction = run("system_identification.py", tmp_path)
+    assert mass == pytest.approx(2.0, rel=0.02)
+    assert friction == pytest.approx(0.3, rel=0.02)
+
+
+def test_a_bounce_to_the_target_by_hand(tmp_path):
+    """The velocities that the program finds hit the target in closed form too."""
+    forward, up, distance = run("throw_to_target.py", tmp_path)
+    assert distance < 1e-3
+    impact = math.sqrt(up**2 + 2 * 9.81 * 0.9)
+    after = 1.2 - (up + impact) / 9.81
+    assert forward * 1.2 == pytest.approx(3.0, abs=0.01)
+    assert 0.1 + 0.8 * impact * after - 9.81 * after**2 / 2 == pytest.approx(0.6, abs=0.01)
+
+
+def test_a_weak_motor_swings_the_rod_up(tmp_path):
+    (angle,) = run("predictive_control.py", tmp_path)
+    assert angle < 10
+
+
+def test_the_page_lists_every_script():
+    page = (DOCS / "examples.md").read_text("utf-8")
+    assert [script.name for script in SCRIPTS if f"(examples/{script.name})" not in page] == []
