@@ -399,3 +399,16 @@ def test_a_fixed_tendon_is_read():
     resting = model('<joint name="j" springref="90"/>' + GEOM, after=TENDON.format('stiffness="2"'))
     rest = mjcf.loads(resting).tendon_lengthspring
     np.testing.assert_allclose(rest, [[np.pi / 2, np.pi / 2]], rtol=1e-6)
+
+
+def test_a_refusal_is_a_record_of_its_parts():
+    text = actuator('<general name="m" joint="j" dyntype="user"/>').replace(
+        "<worldbody>", '<option><flag override="enable"/></option><worldbody>', 1
+    )
+    with pytest.raises(ModelError) as caught:
+        mjcf.loads(text)
+    option, motor = caught.value.problems
+    assert (option.kind, option.remedy, option.allowed) == ("option", "leave it out", ())
+    assert option.reason == "override='enable' is not supported; leave it out"
+    assert (motor.kind, motor.name, motor.place) == ("actuator", "m", "model.xml:1")
+    assert motor.allowed[:2] == ("none", "integrator") and motor.remedy == ""

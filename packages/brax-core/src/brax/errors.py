@@ -15,6 +15,26 @@ class BraxError(Exception):
     """Base of every error that Brax raises on purpose."""
 
 
+class Reason(str):
+    """A sentence that says why something is rejected, and its parts."""
+
+    allowed: tuple[str, ...] = ()
+    """The values that are allowed instead, where they are a list."""
+    remedy: str = ""
+    """The thing to do, in the imperative, if the sentence names one."""
+
+    @classmethod
+    def of(
+        cls, what: str, allowed: Iterable[str] = (), remedy: str = "", hint: str = ""
+    ) -> "Reason":
+        """Return the sentence of some parts; a hint, such as the nearest match, is at its end."""
+        listed = tuple(allowed)
+        among = [f"allowed: {', '.join(listed)}"] if listed else []
+        made = cls("; ".join([what, *among, *([remedy] if remedy else [])]) + hint)
+        made.allowed, made.remedy = listed, remedy
+        return made
+
+
 class ModelProblem(str):
     """One thing that is wrong with a model: the sentence that says it, and its parts."""
 
@@ -26,6 +46,10 @@ class ModelProblem(str):
     """File and line of the element, such as 'ant.xml:41', if they are known."""
     reason: str = ""
     """The sentence without the element."""
+    allowed: tuple[str, ...] = ()
+    """The values that are allowed instead, where they are a list."""
+    remedy: str = ""
+    """The thing to do, in the imperative, if the sentence names one."""
 
     @classmethod
     def of(cls, reason: str, kind: str = "", name: str = "", place: str = "") -> "ModelProblem":
@@ -37,6 +61,8 @@ class ModelProblem(str):
         element = kind + f" '{name}'" * bool(name) + f" ({place})" * bool(place)
         made = cls(f"{element}: {reason}" if element else reason)
         made.kind, made.name, made.place, made.reason = kind, name, place, reason
+        if isinstance(reason, Reason):
+            made.allowed, made.remedy = reason.allowed, reason.remedy
         return made
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from brax.builder.elements import WORLD, Element
 from brax.colliders.shapes.flatness import is_flat
-from brax.errors import ModelProblem
+from brax.errors import ModelProblem, Reason
 
 
 def geom(geom: Element, kind: Any) -> Iterator[ModelProblem]:
@@ -19,7 +19,7 @@ def geom(geom: Element, kind: Any) -> Iterator[ModelProblem]:
     if geom.contype or geom.conaffinity:
         yield from solid(geom, kind)
     if len(geom.points) and not kind.least_points:
-        yield geom.problem(f"a {kind.name} has no points; leave them out")
+        yield geom.problem(Reason.of(f"a {kind.name} has no points", remedy="leave them out"))
     if kind.has_heights and min(geom.heights.shape) < 2:
         yield geom.problem(
             f"a {kind.name} needs heights in at least 2 rows of at least 2, got "
@@ -28,7 +28,7 @@ def geom(geom: Element, kind: Any) -> Iterator[ModelProblem]:
     if kind.has_grid:
         yield from _grid(geom, kind)
     elif geom.heights.size and not kind.has_heights:
-        yield geom.problem(f"a {kind.name} has no heights; leave them out")
+        yield geom.problem(Reason.of(f"a {kind.name} has no heights", remedy="leave them out"))
     if kind.only_static and geom.body != WORLD:
         yield geom.problem(f"a {kind.name} is only allowed on the world, not on '{geom.body}'")
     if (geom.friction < 0).any():

@@ -14,7 +14,7 @@ from brax.builder.elements import (
     ElementsByKind,
     per_dof,
 )
-from brax.errors import ModelProblem, closest
+from brax.errors import ModelProblem, Reason, closest
 
 CONES = ("pyramidal", "elliptic")
 
@@ -100,9 +100,8 @@ def _missing(
 def _camera(camera: Element, bodies: Sequence[str]) -> Iterator[ModelProblem]:
     """Yield the problems of a camera: an unknown mode, a missing target, a wrong angle of view."""
     if camera.mode not in CAMERA_MODES:
-        hint = closest(camera.mode, CAMERA_MODES)
-        allowed = ", ".join(CAMERA_MODES)
-        yield camera.problem(f"mode is '{camera.mode}'; allowed: {allowed}.{hint}")
+        hint = f".{closest(camera.mode, CAMERA_MODES)}"
+        yield camera.problem(Reason.of(f"mode is '{camera.mode}'", CAMERA_MODES, hint=hint))
     elif camera.mode.startswith("target"):
         yield from _missing(camera, "body", camera.target, bodies)
     if not 0 < camera.fovy < 180:
@@ -155,9 +154,8 @@ def option(o: dict[str, Any]) -> Iterator[ModelProblem]:
         if not (low and o[key] < np.inf):
             yield OPTION.problem(f"{key} must be {allowed}, got {o[key]}")
     if o["cone"] not in CONES:
-        yield OPTION.problem(
-            f"cone is '{o['cone']}'; allowed: {', '.join(CONES)}.{closest(str(o['cone']), CONES)}"
-        )
+        hint = f".{closest(str(o['cone']), CONES)}"
+        yield OPTION.problem(Reason.of(f"cone is '{o['cone']}'", CONES, hint=hint))
     for key in ("iterations", "ls_iterations", "sweeps"):
         if not (isinstance(o[key], int) and o[key] > 0):
             yield OPTION.problem(f"{key} must be a number of steps, got {o[key]!r}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from brax import plugins
 from brax.builder.elements import WORLD, Element, ElementsByKind
-from brax.errors import ModelProblem, closest
+from brax.errors import ModelProblem, Reason, closest
 
 
 def sensor(
@@ -14,12 +14,16 @@ def sensor(
     """Yield the problems of a sensor of a known type, over joints of so many coordinates."""
     what, name = sensor.object
     if what not in kind.objects:
-        allowed = ", ".join(kind.objects)
-        yield sensor.problem(f"type '{kind.name}' cannot measure a {what}; allowed: {allowed}")
+        yield sensor.problem(
+            Reason.of(f"type '{kind.name}' cannot measure a {what}", allowed=kind.objects)
+        )
         return
     if sensor.reference is not None and not kind.relative:
         yield sensor.problem(
-            f"type '{kind.name}' cannot measure in another frame; leave the reference out"
+            Reason.of(
+                f"type '{kind.name}' cannot measure in another frame",
+                remedy="leave the reference out",
+            )
         )
     missing = False
     # Without a reference the world is one, and always exists.

@@ -12,6 +12,7 @@ import mujoco
 import numpy as np
 
 from brax import plugins
+from brax.errors import Reason
 from brax.io.mjcf import custom_elements
 from brax.io.mjcf.elements import cameras, distances, hulls, keyframes
 from brax.io.mjcf.elements.actuators import (
@@ -142,8 +143,8 @@ def _flag_notes(model: mujoco.MjModel) -> Iterator[Note]:
     for value, enum, word in bits:
         for flag in _REFUSED_FLAGS:
             if is_flag_set(value, enum, (flag.upper(),)):
-                reason = f"{flag}='{word}' is not supported; leave it out"
-                yield Note("option", -1, "refused", reason)
+                refusal = Reason.of(f"{flag}='{word}' is not supported", remedy="leave it out")
+                yield Note("option", -1, "refused", refusal)
         for flag, reason in _IGNORED_FLAGS.items():
             if is_flag_set(value, enum, (flag.upper(),)):
                 yield Note("option", -1, "ignored", f"{flag}='{word}': {reason}")
@@ -174,7 +175,7 @@ def _rows_unlike(model: mujoco.MjModel, field: str, harmless: float) -> list[int
 
 def _unsupported(kind: str, index: int, what: str, harmless: float) -> Note:
     advice = "take it out" if harmless else "leave it at 0"
-    return Note(kind, index, "refused", f"{what} is not supported; {advice}")
+    return Note(kind, index, "refused", Reason.of(f"{what} is not supported", remedy=advice))
 
 
 def _geom_notes(model: mujoco.MjModel, collides: np.ndarray) -> Iterator[Note]:
@@ -199,11 +200,12 @@ def _actuator_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> I
     for i, value in enumerate(model.actuator_trntype):
         word = keyword(mujoco.mjtTrn, value)
         if word not in TRANSMISSIONS:
-            reason = f"transmission '{word}' is not supported; allowed: {', '.join(TRANSMISSIONS)}"
-            yield Note("actuator", i, "refused", reason)
+            refusal = Reason.of(f"transmission '{word}' is not supported", TRANSMISSIONS)
+            yield Note("actuator", i, "refused", refusal)
         elif word == "body" and sees_rate(model, i):
-            reason = "adhesion whose force depends on its rate is not supported; give it a motor's"
-            yield Note("actuator", i, "refused", reason)
+            what = "adhesion whose force depends on its rate is not supported"
+            refusal = Reason.of(what, remedy="give it a motor's")
+            yield Note("actuator", i, "refused", refusal)
     for i, plugin in enumerate(model.actuator_plugin):
         if plugin >= 0 and not is_pid_plugin(model, i):
             yield _unsupported("actuator", i, "a plugin's force", -1)
@@ -219,9 +221,8 @@ def _element_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> It
         if not model.eq_active0[i]:
             yield Note("equality", i, "ignored", "is not active")
         elif what not in EQUALITIES:
-            allowed = ", ".join(EQUALITIES)
-            reason = f"equality constraint '{what}' is not supported; allowed: {allowed}"
-            yield Note("equality", i, "refused", reason)
+            refusal = Reason.of(f"equality constraint '{what}' is not supported", EQUALITIES)
+            yield Note("equality", i, "refused", refusal)
     for kind, reason in _REFUSED_KINDS.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "refused", reason)

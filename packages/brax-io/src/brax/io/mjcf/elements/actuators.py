@@ -6,6 +6,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from brax.errors import Reason
 from brax.io.mjcf.elements.plugin_names import plugin_name, texts
 from brax.io.mjcf.names import count, disabled, keyword
 
@@ -192,12 +193,13 @@ def _pid_problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
         return
     slews = _pid_gains(model, actuator)[4] if plugin else model.actuator_dynprm[actuator, 1]
     if slews:
-        yield "slewmax of a PID controller is not supported; leave it out"
+        yield Reason.of("slewmax of a PID controller is not supported", remedy="leave it out")
     # Only MuJoCo 4 has controllers with several inputs.
     alone = np.full(len(model.actuator_trntype), _POSITION_INPUT)
     inputs = getattr(model, "actuator_ctrlspec", alone)[actuator]
     if not plugin and inputs != _POSITION_INPUT:
-        yield 'a PID controller with other inputs is not supported; write input="pos"'
+        what = "a PID controller with other inputs is not supported"
+        yield Reason.of(what, remedy='write input="pos"')
     # MuJoCo moves setpoints of rotations in space to the nearest turn.
     on, _ = model.actuator_trnid[actuator]
     drives = keyword(mujoco.mjtTrn, model.actuator_trntype[actuator])
@@ -207,7 +209,8 @@ def _pid_problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
         yield "a PID controller is only supported on hinges, slides, tendons and slider-cranks"
     implicit = (mujoco.mjtIntegrator.mjINT_IMPLICIT, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     if plugin and model.opt.integrator in implicit:
-        yield "a PID plugin under an implicit integrator is not supported; use the actuator 'pid'"
+        what = "a PID plugin under an implicit integrator is not supported"
+        yield Reason.of(what, remedy="use the actuator 'pid'")
 
 
 def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
@@ -219,8 +222,11 @@ def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
     )
     yield from _pid_problems(model, actuator)
     unknown = [
-        f"{what} '{word}' is not supported; allowed: {', '.join(words)}"
-        + ", or a type of another package, by a tuple 'actuator:NAME'" * (word == "user")
+        Reason.of(
+            f"{what} '{word}' is not supported",
+            words,
+            hint=", or a type of another package, by a tuple 'actuator:NAME'" * (word == "user"),
+        )
         for what, word, words in allowed
         if word not in words
     ]

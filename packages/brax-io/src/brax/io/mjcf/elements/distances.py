@@ -9,6 +9,7 @@ import numpy as np
 from scipy.ndimage import spline_filter
 from scipy.spatial import KDTree
 
+from brax.errors import Reason
 from brax.io.mjcf.elements.plugin_names import plugin_name, texts
 from brax.io.mjcf.names import keyword
 
@@ -91,9 +92,9 @@ def turned(model: mujoco.MjModel, geom: int) -> float:
 def problem(model: mujoco.MjModel, geom: int) -> str:
     """Return why the shape of an `sdf` geom is not supported; empty if it is."""
     if _plugin(model, geom) == "gear" and attributes(model, geom)[-1] >= 0:
-        return "innerdiameter of a gear is not supported; leave it out"
+        return Reason.of("innerdiameter of a gear is not supported", remedy="leave it out")
     if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SDF and model.geom_dataid[geom] < 0:
-        return "an sdf without a mesh is not supported; give it a mesh"
+        return Reason.of("an sdf without a mesh is not supported", remedy="give it a mesh")
     return ""
 
 
