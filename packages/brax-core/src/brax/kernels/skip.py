@@ -1,16 +1,24 @@
 """Conditional work: skipped on a CPU if no environment of a register needs it."""
 
-from collections.abc import Callable
+import functools
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Literal, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir, partial_eval
+
+from brax.kernels.codegen.jax_internals import pruned
 
 T = TypeVar("T")
 
 WHERE_NEEDED = "where_needed"
-"""The name of the function that holds such work, by which the code generator recognizes it."""
+"""The name of the primitive for such work."""
 
+_primitive = Primitive(WHERE_NEEDED)
+_primitive.multiple_results = True
 
 UNREAD = "unread"
 """The name of the function that marks what nobody reads."""
@@ -41,14 +49,108 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
             the results are those of the operands.
         tree: the operands.
     """
+    leaves, structure = jax.tree.flatten(tree)
 
-    # For XLA and for derivatives this is an ordinary selection. `jit` keeps the function together
-    # as one equation of the jaxpr, with its name.
-    def chosen(needed: jax.Array, tree: Any) -> Any:
-        return jax.tree.map(lambda new, old: jnp.where(needed, new, old), function(tree), tree)
+    def chosen(needed: jax.Array, *leaves: jax.Array) -> list[jax.Array]:
+        new = jax.tree.leaves(function(jax.tree.unflatten(structure, leaves)))
+        return [jnp.where(needed, x, old) for x, old in zip(new, leaves, strict=True)]
 
-    chosen.__name__ = WHERE_NEEDED
-    return jax.jit(chosen)(needed, tree)
+    # `jit` gives the function one jaxpr, with all that it closes over among the operands.
+    closed = jax.make_jaxpr(jax.jit(chosen))(needed, *leaves)
+    (call,) = closed.eqns
+    values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    values |= dict(zip(closed.jaxpr.invars, [needed, *leaves], strict=True))
+    given = [v.val if isinstance(v, Literal) else values[v] for v in call.invars]
+    place, *old = (call.invars.index(v) for v in closed.jaxpr.invars)
+    out = _primitive.bind(*given, jaxpr=call.params["jaxpr"], needed=place, old=tuple(old))
+    return jax.tree.unflatten(structure, out)
+
+
+# The parameters of the primitive are `jaxpr`, the function of all operands that computes new values
+# and selects among them and the old ones; and the places among the operands of the truth value,
+# `needed`, and of the old value of each result, `old`. But for the code generator it is that
+# function: an ordinary selection.
+
+
+def _selected(*operands: Any, jaxpr: Any, **_: Any) -> list[Any]:
+    """Return the results of the primitive without a branch."""
+    return list(jaxpr_as_fun(jaxpr)(*operands))
+
+
+def _abstract(*_: Any, jaxpr: Any, **__: Any) -> list[Any]:
+    """Return the abstract values of the results."""
+    return [v.aval for v in jaxpr.jaxpr.outvars]
+
+
+def _batch(operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """Batch the selection: with another axis of truth values, no work is skipped."""
+    out = jax.vmap(functools.partial(_selected, **params), in_axes=tuple(dims))(*operands)
+    return out, [0] * len(out)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Any, **_: Any) -> Any:
+    """Differentiate the selection."""
+    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+    # Of a result that depends on none of these, the tangent is zero by its type.
+    count = len(jaxpr.jaxpr.outvars)
+    reached = []
+    for k in range(count):
+        _, reads = pruned(jaxpr, [i == k for i in range(count)], [False] * len(primals))
+        reached.append(any(reads[i] for i in moving))
+
+    def of_moving(*given: jax.Array) -> list[jax.Array]:
+        mine = dict(zip(moving, given, strict=True))
+        return _selected(*(mine.get(i, x) for i, x in enumerate(primals)), jaxpr=jaxpr)
+
+    out, change = jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+    changes = zip(out, change, reached, strict=True)
+    return out, [t if r else ad.Zero(jax.typeof(x).to_tangent_aval()) for x, t, r in changes]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: Any, **_: Any) -> list[Any]:
+    """Transpose a selection that is linear in some of its operands."""
+    linear = [i for i, x in enumerate(operands) if ad.is_undefined_primal(x)]
+
+    def of_linear(*given: jax.Array) -> list[jax.Array]:
+        mine = dict(zip(linear, given, strict=True))
+        return _selected(*(mine.get(i, x) for i, x in enumerate(operands)), jaxpr=jaxpr)
+
+    shapes = [operands[i].aval for i in linear]
+    found = jax.linear_transpose(of_linear, *shapes)(list(map(ad.instantiate_zeros, cotangents)))
+    of_operand = dict(zip(linear, found, strict=True))
+    return [of_operand.get(i) for i in range(len(operands))]
+
+
+def _without_unused(used: list[bool], *given: Any) -> tuple[list[bool], Any]:
+    """Drop the results that nobody uses, and the operands that are then not read.
+
+    The equation is the last argument: from JAX 0.12 on, another one is before it.
+    """
+    eqn = given[-1]
+    if not any(used):
+        return [False] * len(eqn.invars), None
+    old = [i for i, u in zip(eqn.params["old"], used, strict=True) if u]
+    needed = eqn.params["needed"]
+    kept = [i == needed or i in old for i in range(len(eqn.invars))]
+    jaxpr, read = pruned(eqn.params["jaxpr"], used, kept)
+    place = list(itertools.accumulate(read, initial=0))
+    return list(read), eqn.replace(
+        invars=[v for v, r in zip(eqn.invars, read, strict=True) if r],
+        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        params={
+            **{"jaxpr": jaxpr, "needed": place[needed]},
+            "old": tuple(place[i] for i in old),
+        },
+    )
+
+
+_primitive.def_impl(jax.jit(_selected, static_argnames=("jaxpr", "needed", "old")))
+_primitive.def_abstract_eval(_abstract)
+mlir.register_lowering(_primitive, mlir.lower_fun(_selected, multiple_results=True))
+batching.primitive_batchers[_primitive] = _batch
+ad.primitive_jvps[_primitive] = _jvp
+ad.primitive_transposes[_primitive] = _transpose
+partial_eval.dce_rules[_primitive] = _without_unused
 
 
 def empty(function: Callable[[Any], T], chunk: Any) -> T:

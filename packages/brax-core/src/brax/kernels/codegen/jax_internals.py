@@ -15,6 +15,7 @@ import functools
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,11 +40,21 @@ def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
     Operands that are read are kept, and the first in any case: a kernel takes the size of its batch
     from an operand.
     """
+    kept = [i == 0 for i in range(len(closed.jaxpr.invars))]
+    return pruned(closed, [True] * len(closed.jaxpr.outvars), kept)
+
+
+def pruned(closed: Any, used: Sequence[bool], kept: Sequence[bool]) -> tuple[Any, tuple[bool, ...]]:
+    """Return a jaxpr without what no used result needs, and for each operand whether it is kept.
+
+    Args:
+        closed: the closed jaxpr.
+        used: whether each result is used.
+        kept: whether each operand is kept even if it is not read.
+    """
     # Dead code elimination also shortens the loops and calls inside.
-    results, operands = len(closed.jaxpr.outvars), len(closed.jaxpr.invars)
-    kept = [i == 0 for i in range(operands)]
-    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * results, kept)
-    return ClosedJaxpr(jaxpr, closed.consts), tuple(used)
+    jaxpr, read = partial_eval.dce_jaxpr(closed.jaxpr, list(used), list(kept))
+    return ClosedJaxpr(jaxpr, closed.consts), tuple(read)
 
 
 def check(eqn: Any, parameters: str | None) -> None:

@@ -140,8 +140,6 @@ def _call(
 ) -> list[ElementArray]:
     """Lower a call: it is inlined, but for functions that have rules of their own."""
     of_call = eqn.params.get("name")
-    if of_call == WHERE_NEEDED and _keeps_shapes(eqn):
-        return _where_needed(emitter, eqn, operands, free)
     if of_call == UNREAD:
         return [_Unread(x) for x in operands]
     # A derivative has the function's name but other operands, and nobody may need some result:
@@ -404,13 +402,12 @@ def _skipping(jaxpr: Any, consts: int, carried: int) -> Any:
     Its truth value must be scanned over. What it leaves as it was must be the carry, or for rows of
     results something constant.
     """
-    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].params.get("name") != WHERE_NEEDED:
+    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != WHERE_NEEDED:
         return None
     (call,) = jaxpr.eqns
     if not _keeps_shapes(call) or list(jaxpr.outvars) != list(call.outvars):
         return None
-    n, first = len(call.outvars), consts + carried
-    needed, old = call.invars[-n - 1], call.invars[-n:]
+    first, needed, old = consts + carried, *_choice(call)
     fixed = [*jaxpr.constvars, *jaxpr.invars[:consts]]
     constant = all(isinstance(v, Literal) or v in fixed for v in old[carried:])
     same = all(v is w for v, w in zip(old[:carried], jaxpr.invars[consts:first], strict=True))
@@ -432,10 +429,10 @@ def _scan_where_needed(
     values |= dict(zip(jaxpr.invars, operands[:consts], strict=False))
     kinds = {v: code_of(v.aval.dtype) for v in jaxpr.invars[first:]}
     scanned = dict(zip(jaxpr.invars[first:], rows, strict=True))
-    needed = call.invars[-len(call.outvars) - 1]
+    needed, old = _choice(call)
     # Rows of results that no lane needs are what the call would leave as it was.
     filled = []
-    for var in call.invars[-len(call.outvars) :][carried:]:
+    for var in old[carried:]:
         x = constant_array(var.val) if isinstance(var, Literal) else values[var]
         code = code_of(var.aval.dtype)
         wide = emitter.lanes > 1 and BATCH_MARK in var.aval.shape
@@ -523,24 +520,22 @@ def _where(
     )
 
 
+def _choice(eqn: Any) -> tuple[Any, list[Any]]:
+    """Return the truth value of a `where_needed`, and the old value of each result."""
+    return eqn.invars[eqn.params["needed"]], [eqn.invars[i] for i in eqn.params["old"]]
+
+
 def _keeps_shapes(eqn: Any) -> bool:
-    """Return whether an operation's last operands are like its results, after one truth value.
+    """Return whether a `where_needed` has one truth value for each environment.
 
-    The derivative of such a function has its name too, but other operands; it is inlined.
+    One that a selection has broadcast to another shape is an ordinary selection.
     """
-    n = len(eqn.outvars)
-    # A derivative that nobody reads has neither operands nor results.
-    if len(eqn.invars) <= n:
-        return False
-    needed, *before = [v.aval for v in eqn.invars[-n - 1 :]]
-    like = [(a.shape, a.dtype) for a in before] == [
-        (v.aval.shape, v.aval.dtype) for v in eqn.outvars
-    ]
-    return (
-        len(before) == n > 0 and like and needed.shape == (1, BATCH_MARK) and needed.dtype == bool
-    )
+    needed, old = _choice(eqn)
+    before, after = ([(v.aval.shape, v.aval.dtype) for v in x] for x in (old, eqn.outvars))
+    return needed.aval.shape == (1, BATCH_MARK) and before == after
 
 
+@_function_rule(WHERE_NEEDED, parts=jax_internals.called, parameters="jaxpr needed old")
 def _where_needed(
     emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
 ) -> list[ElementArray]:
@@ -548,18 +543,17 @@ def _where_needed(
 
     Old values that nobody reads afterwards are overwritten in place.
     """
-    n, inner = len(eqn.outvars), jax_internals.called(eqn)
-    # Operands: constants of the function, the truth value, and the old values.
-    (needed,) = _loaded(emitter, operands[-n - 1]).reshape(-1)
-    if not is_runtime_value(needed):
+    inner, places = jax_internals.called(eqn), eqn.params["old"]
+    (needed,) = _loaded(emitter, operands[eqn.params["needed"]]).reshape(-1)[:1]
+    if not is_runtime_value(needed) or not _keeps_shapes(eqn):
         return lower_jaxpr(emitter, *inner, operands)
     # The branch is a loop of at most one iteration. Its carry starts with the old values, which
     # remain if the body is skipped.
-    carry = _Carry(emitter, [v.aval for v in eqn.outvars], operands[-n:], free)
+    carry = _Carry(emitter, [v.aval for v in eqn.outvars], [operands[i] for i in places], free)
     branch = _Loop(emitter, once=True)
-    now = carry.get()
+    now = dict(zip(places, carry.get(), strict=True))
     branch.check(emitter.any_lane(needed))
-    carry.put(lower_jaxpr(emitter, *inner, [*operands[:-n], *now]))
+    carry.put(lower_jaxpr(emitter, *inner, [now.get(i, x) for i, x in enumerate(operands)]))
     branch.end("false")
     emitter.forget(carry.reused)
     return carry.get()
