@@ -266,12 +266,13 @@ def test_a_run_that_is_there_is_not_overwritten(tmp_path, capsys):
     assert "brax resume runs/a" in capsys.readouterr().err
 
 
-def test_changes_are_toml_and_else_text():
-    assert parse_changes(["a=1e-3", "b.c=[1, 2]", "b.d=swish", "e=true", "f="]) == {
+def test_changes_are_toml_or_none_and_else_text():
+    assert parse_changes(["a=1e-3", "b.c=[1, 2]", "b.d=swish", "e=true", "f=", "g=None"]) == {
         "a": 1e-3,
         "b": {"c": [1, 2], "d": "swish"},
         "e": True,
         "f": "",
+        "g": None,
     }
 
 

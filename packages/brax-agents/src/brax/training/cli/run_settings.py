@@ -117,7 +117,7 @@ def parameters(agent: Any) -> tuple[set[str], bool]:
 
 
 def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
-    """Read `key=value` and `table.key=value` as TOML; a value that is not TOML is text.
+    """Read `key=value` and `table.key=value` as TOML; a value that is not TOML is text, or `None`.
 
     Raises:
         ConfigError: if there is no `=`.
@@ -130,7 +130,8 @@ def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            value = text
+            # TOML has no word for None, which many settings may be.
+            value = None if text == "None" else text
         for part in reversed(key.split(".")):
             value = {part: value}
         settings = merge(settings, value)
