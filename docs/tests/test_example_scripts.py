@@ -46,6 +46,36 @@ def test_a_weak_motor_swings_the_rod_up(tmp_path):
     assert angle < 10
 
 
+def test_wheels_roll_as_far_as_they_are_large(tmp_path):
+    assert run("population.py", tmp_path) == pytest.approx([2, 4, 6, 8], rel=0.01)
+
+
+def test_gas_carries_the_load_at_boyle_s_length(tmp_path):
+    (length,) = run("custom_actuator.py", tmp_path)
+    assert length == pytest.approx(20 * 2 / (4 * 9.81), abs=1e-3)
+
+
+def test_mujoco_balances_the_pole_until_the_end(tmp_path):
+    assert run("policy_in_mujoco.py", tmp_path) == [20.0]
+
+
+def test_exported_policies_earn_the_most(tmp_path):
+    """The sum of 0.02^2 k (k + 1) / 2 over 128 steps."""
+    most = 0.02**2 * 128 * 129 * 130 / 6
+    assert run("export_policy.py", tmp_path) == pytest.approx([most, most], abs=0.05)
+    assert (tmp_path / "policy.onnx").exists()
+
+
+def test_stable_baselines_balances_the_pole(tmp_path):
+    pytest.importorskip("stable_baselines3")
+    assert run("stable_baselines.py", tmp_path)[-1] == 4.0
+
+
+def test_torch_balances_the_poles(tmp_path):
+    pytest.importorskip("torch")
+    assert run("torch_training.py", tmp_path)[-1] > 1.9
+
+
 def test_the_page_lists_every_script():
     page = (DOCS / "examples.md").read_text("utf-8")
     assert [script.name for script in SCRIPTS if f"(examples/{script.name})" not in page] == []
