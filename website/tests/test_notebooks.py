@@ -12,6 +12,15 @@ CLAIMS = {
         assert float(jnp.ptp(many.q[:, 400, 1])) < 0.1 < 3 < float(jnp.ptp(many.q[:, -1, 1]))
         assert many.q.shape == (1000, 1000, 2) and standing.obs.shape == (256, 27)
     """,
+    "gradients-through-contact": """
+        v, h = float(jnp.hypot(first[1], (2 * 9.81 * 0.9) ** 0.5)), 0.6  # of the impact; duration
+        t = (v + float(first[1])) / 9.81
+        # By hand: z = 0.9 v (h - t) - g (h - t)^2 / 2, dv = first / v, dt = t / v.
+        by_hand = 0.9 * float(first[1]) / v * (h - t) - (0.9 * v - 9.81 * (h - t)) * t / v
+        assert abs(float(slopes[1, 1]) - by_hand) < 0.01 and float(plain[1, 1]) > 0
+        assert miss < 1e-3
+        assert abs(friction - 0.35) < 0.01
+    """,
 }
 """The claims of each text about its results, which run as the last cell."""
 
