@@ -50,6 +50,12 @@ def test_wheels_roll_as_far_as_they_are_large(tmp_path):
     assert run("population.py", tmp_path) == pytest.approx([2, 4, 6, 8], rel=0.01)
 
 
+def test_a_curriculum_reaches_far_targets(tmp_path):
+    """The way of 1.5 m at 1 m/s and the start of 0.2 s leave 27 of 60 steps at the target."""
+    (earned,) = run("curriculum.py", tmp_path)
+    assert 15 < earned < 28
+
+
 def test_gas_carries_the_load_at_boyle_s_length(tmp_path):
     (length,) = run("custom_actuator.py", tmp_path)
     assert length == pytest.approx(20 * 2 / (4 * 9.81), abs=1e-3)
