@@ -21,6 +21,13 @@ CLAIMS = {
         assert miss < 1e-3
         assert abs(friction - 0.35) < 0.01
     """,
+    "your-own-environment": """
+        returns = [float(found["eval/episode_reward"]) for _, found in reports]
+        assert returns[0] < 0 and 60 < returns[-1] < 100
+        assert efforts[1] < efforts[0] / 2
+        assert float(jnp.abs(fast.q[-1, 0] - 1)) < 0.1
+        assert state.obs.shape == (16, 2)
+    """,
 }
 """The claims of each text about its results, which run as the last cell."""
 
