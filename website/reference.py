@@ -23,6 +23,7 @@ HEAD = """# Reference
 
 - [Command line](command-line.md): the commands of `brax` and their options
 - [Settings and presets](settings.md): the numbers of every agent
+- [Options of a system](python/brax.base.md#brax.base.Option): timestep, gravity, iterations
 - [Environments](../collection.md): sizes, observations, rewards and parameters
 - [Sensors](../sensors.md#sensor-types): what can be measured
 - [Model files](../models.md#supported-elements): what of MJCF and URDF is supported
