@@ -28,6 +28,13 @@ CLAIMS = {
         assert float(jnp.abs(fast.q[-1, 0] - 1)) < 0.1
         assert state.obs.shape == (16, 2)
     """,
+    "your-own-robot": """
+        assert statuses.count("refused") == 8 and statuses.count("ignored") == 1
+        assert remarks["generalized"] == []
+        assert [remark.status for remark in remarks["spring"]] == ["approximated"] * 2
+        assert distance[number] > 3 and float(upright[number].min()) > 0.95
+        assert float(height.min()) > 0.25 and not fell[number:].any()
+    """,
 }
 """The claims of each text about its results, which run as the last cell."""
 
