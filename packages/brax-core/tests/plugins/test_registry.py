@@ -238,6 +238,13 @@ def test_an_unknown_name_lists_what_there_is():
     assert message.startswith("unknown environment 'hoper'. Available: ant, hopper.")
     assert "Did you mean 'hopper'?" in message
     assert "Not installed: brax-core, brax-io, brax-envs, brax-agents." in message
+    assert "hook" not in message
+
+
+def test_a_name_that_is_near_to_none_says_how_to_register_it():
+    made = registry(EntryPoint("acme", environments("ant", "hopper")))
+    with pytest.raises(UnknownNameError, match="registers further ones by its hook brax_env"):
+        made.get("environment", "swing_up:Pole")
 
 
 def test_an_unknown_kind_lists_the_kinds():

@@ -307,7 +307,10 @@ class Registry:
 
     def _unknown(self, kind: str, name: str) -> UnknownNameError:
         """Return the error for an unknown name, with the plugins that might have provided it."""
-        message = str(unknown_name(kind.replace("_", " "), name, self._registered[kind]))
+        names = self._registered[kind]
+        message = str(unknown_name(kind.replace("_", " "), name, names))
+        if not closest(name, names):  # not a slip of the keys, so perhaps the user's own object
+            message += f" A plugin registers further ones by its hook {KINDS[kind].hook}."
         for status in self._statuses:
             if status.state == "failed":
                 # A plugin that failed after its hooks were called is known to own the name.
