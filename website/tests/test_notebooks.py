@@ -35,6 +35,15 @@ CLAIMS = {
         assert distance[number] > 3 and float(upright[number].min()) > 0.95
         assert float(height.min()) > 0.25 and not fell[number:].any()
     """,
+    "one-program-many-devices": """
+        assert split_keys.addressable_shards[7].data.shape == (32,)
+        assert "num_partitions=8" in program.as_text() and exchanges(program) == []
+        assert len(many.obs.sharding.device_set) == 8 and len(one.obs.sharding.device_set) == 1
+        assert len(pairs) == 20 and different == []
+        assert exchanges(mean.lower(many).compile()) == ["all-reduce"]
+        assert abs(means[0] - means[1]) < 1e-6
+        assert "Use 96 or 104" in messages[0] and "Use 1 to 8" in messages[1]
+    """,
 }
 """The claims of each text about its results, which run as the last cell."""
 
