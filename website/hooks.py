@@ -1,8 +1,8 @@
 """Makes the pages of the site that are not in docs/, and mends links that lead out of it.
 
 MkDocs calls the functions `on_...`. Pages of the repository's root become pages of the site, source
-files that pages link to become texts in it, `reference` writes the reference, and `notebooks` the
-pages of notebooks.
+files that pages link to become texts in it, `reference` writes the reference, `notebooks` the pages
+of notebooks, and `gallery` the viewers of the gallery.
 """
 
 import posixpath
@@ -17,7 +17,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "website")]
 
-import notebooks  # noqa: E402 (are next to this file)
+import gallery  # noqa: E402 (are next to this file)
+import notebooks  # noqa: E402
 import reference  # noqa: E402
 
 CHANGES = {f"changes/{p.parent.name}.md": p for p in sorted(ROOT.glob("packages/*/CHANGELOG.md"))}
@@ -69,7 +70,7 @@ def on_config(config: Any) -> None:
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages from outside docs/, and the texts that pages link to."""
     made: dict[str, str | bytes] = {uri: path.read_text("utf-8") for uri, path in PAGES.items()}
-    made |= reference.pages()
+    made |= reference.pages() | gallery.pages()
     for name in notebooks.names():
         text, shown = notebooks.page(name)
         made |= {f"notebooks/{name}.md": text}
@@ -86,8 +87,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Lead links to files outside docs/ to where the site has them."""
+    """Lead links to files outside docs/ to where the site has them, and put in the viewers."""
     base = home(page.file.src_uri)
+    if page.file.src_uri == "gallery.md":
+        markdown = gallery.frames(markdown)
 
     def lead(found: re.Match[str]) -> str:
         text, target, anchor = found[1], found[2], found[3] or ""

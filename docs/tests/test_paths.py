@@ -13,7 +13,7 @@ PAGES = sorted(
 )
 SOURCES = [
     f"/{path.relative_to(ROOT)}"
-    for folder in ("packages", "benchmarks", "docs", "integration_tests")
+    for folder in ("packages", "benchmarks", "docs", "integration_tests", "website")
     for path in (ROOT / folder).rglob("*.py")
 ]
 

@@ -9,6 +9,7 @@ SHOWN = [
     "training.html",
     "benchmarks.html",
     "collection.html",
+    "gallery.html",
     "notebooks/first-hour.html",
     "reference/index.html",
     "reference/settings.html",
