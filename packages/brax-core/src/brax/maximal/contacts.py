@@ -86,19 +86,39 @@ def sides_by_group(sys: System, plan: Layout) -> list[Sides]:
     ]
 
 
-def arms(pos: Vec3, sides: Sides, origins: Vec3) -> tuple[Vec3, Vec3]:
+def points_of_sides(pos: Vec3, dist: jax.Array, normal: Vec3, in_time: bool) -> tuple[Vec3, Vec3]:
+    """Return the points of the two links at which a contact acts on them [m].
+
+    These are the contact itself, halfway between the surfaces. An impact that is resolved at its
+    time within the step acts when the surfaces have met, on the points of the surfaces that do: the
+    arm of its friction does not depend on the gap at the start of the step.
+
+    Args:
+        pos: the contacts.
+        dist: their distances.
+        normal: their normals, from the first link to the second.
+        in_time: whether impacts are resolved at their time.
+    """
+    if not in_time:
+        return pos, pos
+    gap = normal * (0.5 * jnp.maximum(dist, 0.0))
+    return pos - gap, pos + gap
+
+
+def arms(points: tuple[Vec3, Vec3], sides: Sides, origins: Vec3) -> tuple[Vec3, Vec3]:
     """Return the vectors to contacts from the common point of each side's tree [m].
 
     About these points velocities and momenta are. The world has the origin.
 
     Args:
-        pos: the contacts.
+        points: the contacts on each side, see `points_of_sides`.
         sides: their links.
         origins: the common point of each link's tree, one row if there is one tree.
     """
     one = origins.x.shape[0] == 1
     first, second = (
-        pos - (origins if one else side.of(origins)) if side.moves else pos for side in sides
+        pos - (origins if one else side.of(origins)) if side.moves else pos
+        for pos, side in zip(points, sides, strict=True)
     )
     return first, second
 

@@ -29,7 +29,14 @@ from brax.colliders.narrow_phase import (
     frames_of,
 )
 from brax.components import Sym3, Vec3, rows, tangents, total
-from brax.maximal.contacts import ContactPoints, Side, Sides, arms, sides_by_group
+from brax.maximal.contacts import (
+    ContactPoints,
+    Side,
+    Sides,
+    arms,
+    points_of_sides,
+    sides_by_group,
+)
 from brax.maximal.coordinates import link_poses
 from brax.maximal.links import TreesAtState, about, by_link
 from brax.spatial import Spatial, Sym6
@@ -166,7 +173,8 @@ def prepare(at: TreesAtState, mobility: Sequence[Sym6], dt: jax.Array) -> Candid
     if odd is not None:
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
     sides, none = sides_of(sys, plan), jnp.zeros_like(dist)
-    place = ContactPoints(sides, arms(pos, sides, at.origins))
+    points = points_of_sides(pos, dist, normal, sys.integrator.drifts_last)
+    place = ContactPoints(sides, arms(points, sides, at.origins))
     at_point, turns = place.inverse_inertias(mobility, plan)
     torsion = None
     if any(group.condim > 3 for group in sys.collisions):

@@ -20,7 +20,7 @@ from brax.colliders.interface import CollisionGroup
 from brax.colliders.narrow_phase import AnisotropicFriction, Contacts, anisotropic_friction
 from brax.components import Sym3, Vec3, stack, sum_first, total
 from brax.impacts import MAX_SPEED, in_time, later
-from brax.maximal.contacts import ContactPoints, Sides, arms, relative
+from brax.maximal.contacts import ContactPoints, Sides, arms, points_of_sides, relative
 from brax.maximal.links import Links, TreesAtState
 from brax.spatial import Spatial, Sym6
 from brax.spring import torsional_friction
@@ -131,8 +131,9 @@ def _prepare(
     """Return a group's rows, and for each point 1 if it is about to touch, otherwise 0."""
     (touch, surface), plan, links = found, step.at.plan, step.at.links
     normal = touch.normal
-    place = ContactPoints(sides, arms(touch.pos, sides, step.at.origins))
-    before = _approach(touch.pos, links, place)
+    points = points_of_sides(touch.pos, touch.dist, normal, step.free is not None)
+    place = ContactPoints(sides, arms(points, sides, step.at.origins))
+    before = _approach(points, links, place)
     ahead = before + relative([(sign, side.of(step.fall)) for sign, side, _ in place.moving])
     # The normal velocity before the step, and with free fall, to which the sweeps' changes add.
     along, start = normal.dot(before), normal.dot(ahead)
@@ -204,10 +205,11 @@ def _normal_target(
     return jnp.where(throws, jnp.maximum(leave, push), push), share, hits
 
 
-def _approach(point: Vec3, links: Links, place: ContactPoints) -> Vec3:
-    """Return the velocity of the second link relative to the first at points, world axes."""
+def _approach(points: tuple[Vec3, Vec3], links: Links, place: ContactPoints) -> Vec3:
+    """Return the velocity of the second link relative to the first, at a point of each."""
     parts = []
     for sign, side, _ in place.moving:
+        point = points[0] if sign < 0 else points[1]
         pos, vel, ang = (side.of(v) for v in (links.pos, links.vel, links.ang))
         parts.append((sign, vel + ang.cross(point - pos)))
     return relative(parts)
