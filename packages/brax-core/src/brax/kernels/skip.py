@@ -55,6 +55,8 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
         new = jax.tree.leaves(function(jax.tree.unflatten(structure, leaves)))
         return [jnp.where(needed, x, old) for x, old in zip(new, leaves, strict=True)]
 
+    if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # there would be no one call
+        return jax.tree.unflatten(structure, chosen(needed, *leaves))
     # `jit` gives the function one jaxpr, with all that it closes over among the operands.
     closed = jax.make_jaxpr(jax.jit(chosen))(needed, *leaves)
     (call,) = closed.eqns

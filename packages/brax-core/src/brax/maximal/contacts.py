@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.colliders.narrow_phase import contact_links
+from brax.colliders.narrow_phase import Contacts, contact_links
 from brax.components import Sym3, Vec3, rows, sum_first
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join, sum_rows
@@ -86,23 +86,23 @@ def sides_by_group(sys: System, plan: Layout) -> list[Sides]:
     ]
 
 
-def points_of_sides(pos: Vec3, dist: jax.Array, normal: Vec3, in_time: bool) -> tuple[Vec3, Vec3]:
-    """Return the points of the two links at which a contact acts on them [m].
+def points_of_sides(found: Contacts, in_time: bool) -> tuple[Vec3, Vec3]:
+    """Return the points of the two links at which contacts act on them [m].
 
-    These are the contact itself, halfway between the surfaces. An impact that is resolved at its
-    time within the step acts when the surfaces have met, on the points of the surfaces that do: the
-    arm of its friction does not depend on the gap at the start of the step.
+    These are the contact itself, halfway between the surfaces. An elastic impact that is resolved
+    at its time within the step acts when the surfaces have met, on the points that do: the arm of
+    its friction does not depend on the gap at the start of the step.
 
     Args:
-        pos: the contacts.
-        dist: their distances.
-        normal: their normals, from the first link to the second.
+        found: the contacts.
         in_time: whether impacts are resolved at their time.
     """
+    touch, surface = found.touch, found.surface
     if not in_time:
-        return pos, pos
-    gap = normal * (0.5 * jnp.maximum(dist, 0.0))
-    return pos - gap, pos + gap
+        return touch.pos, touch.pos
+    bounces = surface.elasticity > 0
+    gap = touch.normal * jnp.where(bounces, 0.5 * jnp.maximum(touch.dist, 0.0), 0.0)
+    return touch.pos - gap, touch.pos + gap
 
 
 def arms(points: tuple[Vec3, Vec3], sides: Sides, origins: Vec3) -> tuple[Vec3, Vec3]:

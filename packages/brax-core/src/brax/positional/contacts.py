@@ -166,14 +166,15 @@ def prepare(at: TreesAtState, mobility: Sequence[Sym6], dt: jax.Array) -> Candid
         dt: time step [s].
     """
     sys, plan = at.sys, at.plan
-    ((dist, pos, normal, _), surface), odd = find(at)
+    found, odd = find(at)
+    (dist, _, normal, _), surface = found
     # Any two tangents do for isotropic friction. Anisotropic friction has tangents of its own.
     slides = rolls = None
     axes = (normal, *tangents(normal))
     if odd is not None:
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
     sides, none = sides_of(sys, plan), jnp.zeros_like(dist)
-    points = points_of_sides(pos, dist, normal, sys.integrator.drifts_last)
+    points = points_of_sides(found, sys.integrator.drifts_last)
     place = ContactPoints(sides, arms(points, sides, at.origins))
     at_point, turns = place.inverse_inertias(mobility, plan)
     torsion = None

@@ -131,7 +131,7 @@ def _prepare(
     """Return a group's rows, and for each point 1 if it is about to touch, otherwise 0."""
     (touch, surface), plan, links = found, step.at.plan, step.at.links
     normal = touch.normal
-    points = points_of_sides(touch.pos, touch.dist, normal, step.free is not None)
+    points = points_of_sides(found, step.free is not None)
     place = ContactPoints(sides, arms(points, sides, step.at.origins))
     before = _approach(points, links, place)
     ahead = before + relative([(sign, side.of(step.fall)) for sign, side, _ in place.moving])
