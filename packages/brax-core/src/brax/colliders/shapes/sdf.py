@@ -4,15 +4,14 @@ import itertools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from brax.colliders.interface import GeometryType, Shape
-from brax.colliders.shapes.mesh import MESH
+from brax.colliders.interface import Shape
+from brax.colliders.shapes.hull import WithHull
 from brax.components import Vec3, sqrt
 from brax.kernels.gather import picked
 
 
-class SignedDistanceGrid(GeometryType):
+class SignedDistanceGrid(WithHull):
     """A signed distance, given on a grid that spans the box of the half-sizes around the origin.
 
     `Shape.heights` has the coefficients of a quadratic B-spline at the grid's points, which are
@@ -22,7 +21,6 @@ class SignedDistanceGrid(GeometryType):
 
     name = "sdf"
     size_names = ("half-size x", "half-size y", "half-size z")
-    least_points = 4
     has_grid = True
 
     def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
@@ -47,12 +45,6 @@ class SignedDistanceGrid(GeometryType):
             wx, wy, wz = (w[s + 1] for w, s in zip(weights, step, strict=True))
             dist = dist + wx * wy * wz * value
         return dist + sqrt(out.dot(out))
-
-    def mesh(
-        self, size: np.ndarray, points: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the convex hull."""
-        return MESH.mesh(size, points)
 
 
 def grid_points(count: int) -> int:

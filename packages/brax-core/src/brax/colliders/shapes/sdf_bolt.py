@@ -2,10 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from brax.colliders.interface import GeometryType, Shape
-from brax.colliders.shapes.mesh import MESH
+from brax.colliders.interface import Shape
+from brax.colliders.shapes.hull import WithHull
 from brax.colliders.shapes.threads import SQRT_HALF, cone, head, thread
 from brax.components import Vec3
 
@@ -13,12 +12,11 @@ _LENGTH = 1.0
 """Length of the bolt with its head, and depth of the cone that points its end [m]."""
 
 
-class SignedDistanceBolt(GeometryType):
+class SignedDistanceBolt(WithHull):
     """A bolt along the z axis, from its head, which ends at the plane z = 0, down to z = -1 m."""
 
     name = "sdf_bolt"
     size_names = ("thread radius", "half-width of the head", "height of the head")
-    least_points = 4
 
     def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
         """Return the smaller of the distances from the shaft and from the head.
@@ -30,12 +28,6 @@ class SignedDistanceBolt(GeometryType):
         point_end = -cone(point, radius) - _LENGTH * SQRT_HALF
         shaft = jnp.maximum(jnp.maximum(thread(point, radius), ends), point_end)
         return jnp.minimum(shaft, head(point, *shape.size))
-
-    def mesh(
-        self, size: np.ndarray, points: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the convex hull."""
-        return MESH.mesh(size, points)
 
 
 SDF_BOLT = SignedDistanceBolt()

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.colliders.interface import GeometryType, Shape
+from brax.colliders.interface import Shape
 from brax.colliders.shapes.azimuth import azimuth
-from brax.colliders.shapes.mesh import MESH
+from brax.colliders.shapes.hull import WithHull
 from brax.components import Vec3, sqrt
 
 _WHOLE_DEPTH = 2.2
@@ -22,7 +22,7 @@ _CLEAR = 0.2
 """Distance from the tips beyond which the teeth do not matter [m]."""
 
 
-class SignedDistanceGear(GeometryType):
+class SignedDistanceGear(WithHull):
     """A spur gear around the z axis.
 
     Its pitch diameter is `size[0]`, its module, the diameter over the number of teeth, `size[1]`,
@@ -31,7 +31,6 @@ class SignedDistanceGear(GeometryType):
 
     name = "sdf_gear"
     size_names = ("pitch diameter", "module", "thickness")
-    least_points = 4
 
     def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
         """Return the distance from the plane figure of the gear, extruded along the z axis.
@@ -42,12 +41,6 @@ class SignedDistanceGear(GeometryType):
         level = jnp.abs(point.z) - 0.5 * shape.size.z
         x, z = jnp.maximum(flat, 0.0), jnp.maximum(level, 0.0)
         return jnp.minimum(jnp.maximum(flat, level), 0.0) + sqrt(x * x + z * z)
-
-    def mesh(
-        self, size: np.ndarray, points: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the convex hull."""
-        return MESH.mesh(size, points)
 
 
 def _figure(shape: Shape, point: Vec3) -> jax.Array:

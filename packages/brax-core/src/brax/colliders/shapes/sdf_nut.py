@@ -2,10 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from brax.colliders.interface import GeometryType, Shape
-from brax.colliders.shapes.mesh import MESH
+from brax.colliders.interface import Shape
+from brax.colliders.shapes.hull import WithHull
 from brax.colliders.shapes.threads import SQRT_HALF, cone, head, thread
 from brax.components import Vec3
 
@@ -13,12 +12,11 @@ _FUNNELS = 0.5, 0.05
 """Distances along the axis at which the hole's thread ends and the funnel above it begins [m]."""
 
 
-class SignedDistanceNut(GeometryType):
+class SignedDistanceNut(WithHull):
     """A hexagonal nut below the plane z = 0, with a thread around the z axis."""
 
     name = "sdf_nut"
     size_names = ("thread radius", "half-width", "height")
-    least_points = 4
 
     def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
         """Return the distance from the head without the hole, which is a screw and a funnel.
@@ -31,12 +29,6 @@ class SignedDistanceNut(GeometryType):
         hole = jnp.maximum(thread(point, radius), -above - end)
         hole = jnp.minimum(hole, -above - funnel)
         return jnp.maximum(head(point, *shape.size), -hole)
-
-    def mesh(
-        self, size: np.ndarray, points: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the convex hull."""
-        return MESH.mesh(size, points)
 
 
 SDF_NUT = SignedDistanceNut()
