@@ -318,3 +318,18 @@ def test_what_a_pipeline_does_not_compute_is_refused(feature):
         contracts.check_system("test.init", sys, tuple(contracts.FEATURES))
     contracts.check_system("test.init", one_joint(), tuple(contracts.FEATURES))
     contracts.check_system("test.init", one_joint("ball"), tuple(contracts.FEATURES))
+
+
+def test_systems_and_states_print_on_one_line(sys):
+    counts = "2 links, 3 joints, 8 degrees of freedom, 2 actuators, 2 geoms, 0 sensors"
+    assert repr(sys) == f"System({counts}, timestep 0.01)"
+    batch = sys.tree_replace({"opt.timestep": jnp.ones(3)})
+    assert repr(batch) == f"System({counts}, timestep float32[3])"
+    jax.eval_shape(lambda s: repr(s) and s.opt.timestep, sys)  # while it is traced
+    state = SPRING.init(sys, sys.init_q, jnp.zeros(8))
+    assert repr(state) == (
+        "State(q: float32[9], qd: float32[8], x.pos: float32[2,3], x.rot: float32[2,4], "
+        "xd.ang: float32[2,3], xd.vel: float32[2,3])"
+    )
+    # Trees of the same structure may hold anything, such as the axes for `jax.vmap`.
+    assert repr(jax.tree.map(lambda _: 0, state)).startswith("State(q: 0, qd: 0")

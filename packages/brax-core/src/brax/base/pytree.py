@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.errors import ModelError, closest
 
@@ -23,6 +24,15 @@ def dataclass(cls: type[T]) -> type[T]:
 def static(**kwargs: Any) -> Any:
     """Declare a field that is part of the tree's structure: hashable, never traced."""
     return dataclasses.field(metadata={"static": True}, **kwargs)
+
+
+def shown(leaf: Any) -> str:
+    """Return a leaf for a line of text: a number as it is, an array as its type and shape."""
+    if isinstance(leaf, jax.Array) and leaf.ndim == 0 and not isinstance(leaf, jax.core.Tracer):
+        return f"{leaf:g}" if jnp.issubdtype(leaf.dtype, jnp.number) else str(leaf)
+    if isinstance(leaf, (jax.Array, np.ndarray, jax.ShapeDtypeStruct)):
+        return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
+    return repr(leaf)
 
 
 class Base:

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import jax
 
-from brax.base.pytree import Base, dataclass
+from brax.base.pytree import Base, dataclass, shown
 from brax.base.quantities import Force, Motion, Transform
 
 
@@ -77,6 +77,12 @@ class State(Base):
     """Mean forces and accelerations of the last step, zero before the first one. `spring` and
     `positional` report them in models with a sensor of forces or accelerations. Every pipeline
     reports them if the state asks for them (`Pipeline.with_forces`). Else it is None."""
+
+    def __repr__(self) -> str:
+        """Return types and shapes on one line, of the fields that are not None."""
+        leaves, _ = jax.tree_util.tree_flatten_with_path(self)
+        parts = [f"{jax.tree_util.keystr(path)[1:]}: {shown(leaf)}" for path, leaf in leaves]
+        return f"State({', '.join(parts)})"
 
     @property
     def qpos(self) -> jax.Array:

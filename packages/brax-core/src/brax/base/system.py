@@ -24,7 +24,7 @@ from brax.base.parts import (
     Site,
     Tendon,
 )
-from brax.base.pytree import Base, dataclass, static
+from brax.base.pytree import Base, dataclass, shown, static
 from brax.base.quantities import Transform
 from brax.errors import ModelError, closest
 
@@ -255,6 +255,21 @@ class System(Base):
     file_model: Any = static(default=None)
     """MuJoCo's compiled model of the file that the system came from, a `brax.mjx.FileModel`, which
     the pipeline `mjx` steps; None for other systems."""
+
+    def __repr__(self) -> str:
+        """Return sizes and the time step on one line. The arrays would fill pages."""
+        counts = {
+            "links": self.num_links(),
+            "joints": len(self.joint_names),
+            "degrees of freedom": self.qd_size(),
+            "actuators": self.act_size(),
+            "geoms": len(self.geom_names),
+            "sensors": len(self.sensor_names),
+        }
+        name = f"{self.file_model.name!r}, " if getattr(self.file_model, "name", "") else ""
+        sizes = ", ".join(f"{count} {what}" for what, count in counts.items())
+        # An array of one number is printed as that number, and others, as in a batch, by shape.
+        return f"System({name}{sizes}, timestep {shown(self.opt.timestep)})"
 
     @property
     def mj_model(self) -> Any:

@@ -70,6 +70,12 @@ class FileModel:
         self.system = system
         self._key = _structure(model)
 
+    @property
+    def name(self) -> str:
+        """Name of the model in its file."""
+        # All names of a model are in one text; the model's own is the first.
+        return self.model.names.partition(b"\0")[0].decode()
+
     def __eq__(self, other: object) -> bool:
         """Return whether another model has the same structure."""
         return isinstance(other, FileModel) and self._key == other._key
