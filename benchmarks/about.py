@@ -5,6 +5,7 @@ import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from sides import cores
 
@@ -12,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 VERSIONS = ("brax-core", "brax-io", "brax-envs", "jax", "jaxlib", "numpy", "mujoco")
 
 
-def machine():
+def machine() -> dict[str, Any]:
     """Return the processor, its cores that may be used, the memory [GiB], and what JAX runs on."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
@@ -25,19 +26,19 @@ def machine():
     }
 
 
-def versions(*more):
+def versions(*more: str) -> dict[str, str]:
     """Versions of Python and of the packages that decide what is measured."""
     found = {name: metadata.version(name) for name in (*VERSIONS, *more)}
     return {"python": platform.python_version()} | found
 
 
-def commit():
+def commit() -> str:
     """Return the measured commit, with `-dirty` if the code differs from it."""
     head = _git("rev-parse", "--short", "HEAD")
     code = _git("status", "--porcelain", "--", "packages", "benchmarks/*.py")
     return f"{head}-dirty" if code else head
 
 
-def _git(*command):
+def _git(*command: str) -> str:
     done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip()

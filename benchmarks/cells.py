@@ -1,8 +1,10 @@
 """Cells of the benchmark: each is one comparison, or one point of a curve, with a name."""
 
 import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import models
 import robots
@@ -82,11 +84,11 @@ class Size:
 class Setup:
     """One side."""
 
-    settings: dict
+    settings: dict[str, Any]
     script: str = "worker.py"
     python: str = OURS
     """Whose interpreter runs it: `OURS`, `PEER` or `NEWEST`."""
-    environment: dict = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,18 +99,18 @@ class Cell:
     sides: dict[str, Setup]
     length: int = 0
     request: str = ""
-    arguments: dict = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def part(self):
+    def part(self) -> str:
         return self.name.split("/")[0]
 
     @property
-    def model(self):
+    def model(self) -> dict[str, Any]:
         return self.sides[OURS].settings.get("model", {})
 
     @property
-    def batch(self):
+    def batch(self) -> int:
         return self.sides[OURS].settings.get("batch", 0)
 
 
@@ -150,7 +152,7 @@ SIZES = {
 }
 
 
-def cells(size, folder, threads):
+def cells(size: Size, folder: str | None, threads: int) -> Iterator[Cell]:
     """All cells of a size.
 
     Args:
@@ -163,11 +165,13 @@ def cells(size, folder, threads):
             yield from PARTS[part](size, pipeline, folder, threads)
 
 
-def _ours(model, pipeline, batch, policy=None, **more):
+def _ours(
+    model: dict[str, Any], pipeline: str, batch: int, policy: str | None = None, **more: Any
+) -> dict[str, Any]:
     return {"model": model, "backend": pipeline, "batch": batch, "policy": policy, **more}
 
 
-def _peer(size, pipeline, folder, threads):
+def _peer(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     for name in models.TASKS:
         for action in size.actions if name == "ant" else ("random",):
             model = models.task(name, pipeline, folder)
@@ -176,7 +180,7 @@ def _peer(size, pipeline, folder, threads):
             yield Cell(f"peer/{name}/{pipeline}/{action}", sides, size.length)
 
 
-def _versions(size, pipeline, folder, threads):
+def _versions(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """Return cells that compare this project with itself on the newest Python, JAX and packages."""
     strict = {"PYTHONWARNINGS": "error:Physics runs several times slower:RuntimeWarning"}
     for name in models.TASKS:
@@ -188,7 +192,7 @@ def _versions(size, pipeline, folder, threads):
         yield Cell(f"versions/{name}/{pipeline}", sides, size.length)
 
 
-def _single(size, pipeline, folder, threads):
+def _single(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """Return cells of the ant with one JAX device, JAX's default."""
     settings = _ours(models.task("ant", pipeline, folder), pipeline, size.batch)
     sides = {OURS: Setup(settings, environment=ALONE)}
@@ -196,7 +200,7 @@ def _single(size, pipeline, folder, threads):
     yield Cell(f"single/ant/{pipeline}", sides, size.length)
 
 
-def _mujoco(size, pipeline, folder, threads):
+def _mujoco(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     for action in size.actions:
         policy = ACTIONS[action]
         ours = _ours(models.ant(pipeline), pipeline, size.batch, policy)
@@ -208,7 +212,7 @@ def _mujoco(size, pipeline, folder, threads):
         yield Cell(f"mujoco/ant/{pipeline}/{action}", sides, size.length)
 
 
-def _features(size, pipeline, folder, threads):
+def _features(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """Models that are more than feet on a floor."""
     for name, make in FEATURES.items() if pipeline == "generalized" else ():
         settings = {"model": make(), "batch": size.batch, "policy": None}
@@ -219,7 +223,7 @@ def _features(size, pipeline, folder, threads):
         yield Cell(f"features/{name}", sides, size.length)
 
 
-def _models(size, pipeline, folder, threads):
+def _models(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """Return cells of models as people have them, beside MuJoCo C."""
     known = robots.robots()
     for name in size.robots if pipeline == "generalized" else ():
@@ -236,13 +240,13 @@ def _models(size, pipeline, folder, threads):
         yield Cell(f"models/{name}", sides, PHYSICS_STEPS)
 
 
-def _wrapped(size, pipeline, folder, threads):
+def _wrapped(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     settings = _ours(models.ant(pipeline), pipeline, size.batch)
     sides = {OURS: Setup(settings), WRAPPED: Setup(settings | {"wrapped": True})}
     yield Cell(f"wrapped/ant/{pipeline}", sides, size.length)
 
 
-def _precision(size, pipeline, folder, threads):
+def _precision(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     for bits in (32, 64):
         setup = Setup(
             _ours(models.ant(pipeline), pipeline, size.batch),
@@ -251,50 +255,57 @@ def _precision(size, pipeline, folder, threads):
         yield Cell(f"precision/{pipeline}/float{bits}", {OURS: setup}, size.length)
 
 
-def _curve(name, pipeline, points, make, batch, length):
+def _curve(
+    name: str,
+    pipeline: str,
+    points: Iterable[int],
+    make: Callable[[int], dict[str, Any]],
+    batch: Callable[[int], int],
+    length: Callable[[int], int],
+) -> Iterator[Cell]:
     for n in points:
         setup = Setup(_ours(make(n), pipeline, batch(n)))
         yield Cell(f"{name}/{pipeline}/{n}", {OURS: setup}, length(n))
 
 
-def _batch(size, pipeline, folder, threads):
+def _batch(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """Return the cells of the batch sizes; small batches run longer, for about a second."""
     work = size.batch * size.length
 
-    def length(n):
+    def length(n: int) -> int:
         return max(5, min(work // n, 20 * size.length))
 
     ant = models.ant(pipeline)
     return _curve("batch", pipeline, size.batches, lambda n: ant, lambda n: n, length)
 
 
-def _links(size, pipeline, folder, threads):
-    def batch(n):
+def _links(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
+    def batch(n: int) -> int:
         return max(1, size.batch // 8)
 
     return _curve("links", pipeline, size.links, models.chain, batch, lambda n: size.length)
 
 
-def _contacts(size, pipeline, folder, threads):
-    def batch(n):
+def _contacts(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
+    def batch(n: int) -> int:
         return max(1, size.batch // 8)
 
     return _curve("contacts", pipeline, size.contacts, models.tray, batch, lambda n: size.length)
 
 
-def _memory(size, pipeline, folder, threads):
+def _memory(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     setup = Setup(_ours(models.ant(pipeline), pipeline, size.large), environment=ALONE)
     yield Cell(f"memory/{pipeline}", {OURS: setup}, request="memory")
 
 
-def _gradient(size, pipeline, folder, threads):
+def _gradient(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     batch, length, inner = size.rollout
     setup = Setup(_ours(models.ant(pipeline), pipeline, batch), environment=ALONE)
     arguments = {"length": length, "inner": inner}
     yield Cell(f"gradient/{pipeline}", {OURS: setup}, request="gradient", arguments=arguments)
 
 
-def _training(size, pipeline, folder, threads):
+def _training(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """PPO in the environments of both, 4 passes over all that is seen, in 32 batches.
 
     Each on as many devices as it is faster with: Google's on one per core, ours on the one that
@@ -325,7 +336,7 @@ def _training(size, pipeline, folder, threads):
             yield Cell(f"training/{env}/{backend}/{name}", sides, 0, "train", arguments)
 
 
-def _reach(size, pipeline, folder, threads):
+def _reach(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """Return the cell of the ant by each side's recipe: ours for a few cores, and Google's."""
     if pipeline == "spring":
         ours = tomllib.loads(PRESETS.read_text())["ant"]["cpu"]

@@ -6,6 +6,7 @@ The networks must be a normalizer and relu layers, as the preset `cpu` makes the
 """
 
 import sys
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,7 +18,7 @@ from brax.training.checkpoints import checkpoint
 POLICY, STATISTICS = "params/policy/params", "params/normalizer"
 
 
-def export(run):
+def export(run: str) -> dict[str, Any]:
     """Return the arrays of a run's newest policy, with the means of its outputs only."""
     arrays = checkpoint.load(run).arrays
     layers = sum(name.startswith(f"{POLICY}/") and name.endswith("/kernel") for name in arrays)
@@ -29,7 +30,7 @@ def export(run):
     return out
 
 
-def main(run, path):
+def main(run: str, path: str) -> None:
     """Export the policy, and check that both give the same actions."""
     arrays = export(run)
     obs = arrays["mean"] + np.random.default_rng(0).normal(size=(100, len(arrays["mean"])))

@@ -20,8 +20,9 @@ def draw(folder: Path) -> None:
 
 def sweep(path: Path) -> None:
     """T97: the slope of the height after two seconds, over the height at the start."""
-    columns = dict(ncols=len(BOUNCING), sharex=True, sharey=True)
-    figure, axes = plt.subplots(figsize=(13, 3), layout="tight", **columns)
+    figure, axes = plt.subplots(
+        ncols=len(BOUNCING), sharex=True, sharey=True, figsize=(13, 3), layout="tight"
+    )
     for ax, setup in zip(axes, BOUNCING, strict=True):
         heights, slopes = heights_and_slopes(setup, 20, 2000, 5.0)
         ax.plot(heights, np.where(heights < 2, -1, 1), color="0.75", lw=5, label="exact")

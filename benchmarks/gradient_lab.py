@@ -101,9 +101,9 @@ def ball(setup: Setup) -> System:
 def arm(setup: Setup) -> System:
     """Two links on hinges along y and x, with motors, springs, dampers and rotors."""
     model = ModelBuilder()
-    passive = dict(stiffness=2.0, damping=0.3, armature=0.05)
+    passive: Any = dict(stiffness=2.0, damping=0.3, armature=0.05)
     for i, axis in enumerate(((0, 1, 0), (1, 0, 0))):
-        body = dict(pos=(0, 0, -1.0 * i), ipos=(0.1, 0, -0.5), inertia=(0.1, 0.11, 0.09))
+        body: Any = dict(pos=(0, 0, -1.0 * i), ipos=(0.1, 0, -0.5), inertia=(0.1, 0.11, 0.09))
         model.add_body(f"link{i}", "link0" if i else "world", mass=1.0, **body)
         model.add_actuator(model.add_joint(f"link{i}", "hinge", axis=axis, **passive))
     return _with_mode(model, setup)
@@ -152,7 +152,7 @@ def springs(setup: Setup, knobs: Knobs) -> tuple[jax.Array, jax.Array]:
     return solref, jnp.stack([jnp.asarray(x, float) for x in solimp])
 
 
-def simulate(setup: Setup, sys: System, knobs: Knobs, start: Start, steps: Any, kept: bool):
+def simulate(setup: Setup, sys: System, knobs: Knobs, start: Start, steps: Any, kept: bool) -> Any:
     """Coordinates and rates after a number of steps."""
     pipeline, sys = plugins.get("pipeline", setup.pipeline), turned(sys, setup, knobs)
     state = pipeline.init(sys, start.q, start.qd)

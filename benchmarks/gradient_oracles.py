@@ -5,7 +5,7 @@ The numbers T77 and so on are rows of docs/known-answers.md.
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +77,7 @@ def _relative(found: object, want: object) -> float:
     return float(np.max(np.abs(found - want)) / np.max(np.abs(want)))
 
 
-def _modes(forward: jax.Array, reverse: tuple[Knobs, Start], direction: tuple) -> float:
+def _modes(forward: jax.Array, reverse: tuple[Knobs, Start], direction: Any) -> float:
     """Return the relative difference of reverse and forward mode along one direction."""
     pairs = zip(jax.tree.leaves(reverse), jax.tree.leaves(direction), strict=True)
     total = sum(float(jnp.vdot(a, b)) for a, b in pairs)
@@ -85,6 +85,8 @@ def _modes(forward: jax.Array, reverse: tuple[Knobs, Start], direction: tuple) -
 
 
 # T77: smooth motion
+
+T = TypeVar("T")
 
 _ARM = Knobs(timestep=0.01, gravity=9.81)
 
@@ -99,7 +101,9 @@ def smooth_rollout(setup: Setup) -> Iterator[tuple[str, float, float]]:
     yield from _against_differences(setup, 300, 3, 1e-6)
 
 
-def _against_differences(setup: Setup, steps: int, states: int, bar: float):
+def _against_differences(
+    setup: Setup, steps: int, states: int, bar: float
+) -> Iterator[tuple[str, float, float]]:
     sys, errors, modes = arm(setup), [], []
     names = {"q": (0.5, 1.0), "qd": (1.0, 1.0), "push": (0.5, 1.0)}
     for seed in range(states):
@@ -127,11 +131,11 @@ def _only(knobs: Knobs, **scales: float) -> Knobs:
     return Knobs(**{k: v * scales.get(k, 0.0) for k, v in knobs._asdict().items()})
 
 
-def _stacked(tree):
+def _stacked(tree: T) -> T:
     return jax.tree.map(lambda x: x[None], tree)
 
 
-def _moved(at, unit, h):
+def _moved(at: T, unit: T, h: float) -> T:
     return jax.tree.map(lambda x, t: x + h * t, at, unit)
 
 

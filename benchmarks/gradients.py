@@ -61,7 +61,9 @@ def table(rows: Iterable[Row]) -> str:
 
 def table_of(page: str) -> list[list[str]]:
     """Return the rows of a page's table, without its head."""
-    lines = _BETWEEN.search(page)[2].strip().splitlines()[2:]
+    found = _BETWEEN.search(page)
+    assert found, "the page has no table"
+    lines = found[2].strip().splitlines()[2:]
     return [[cell.strip() for cell in text.strip("|").split("|")] for text in lines]
 
 

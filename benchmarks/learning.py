@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import about
 import click
@@ -35,7 +37,7 @@ RANDOM_EPISODES = 128
 
 
 @click.group()
-def main():
+def main() -> None:
     """Learning curves of the environments."""
 
 
@@ -46,11 +48,13 @@ def main():
 @click.option("--first", default=10, show_default=True, help="The first of the seeds.")
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--name", help="Of the file; by default ENV.")
-def train(env, preset, trainer, first, seeds, name):
+def train(
+    env: str, preset: str, trainer: str | None, first: int, seeds: int, name: str | None
+) -> None:
     """Trains in ENV over seeds, one after the other, by a recipe alone, and stores the curves."""
     command = ["train", env, *(["--trainer", trainer] if trainer else []), "--preset", preset]
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    report = {
+    report: dict[str, Any] = {
         "environment": env,
         "command": shlex.join(["brax", *command]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -72,7 +76,7 @@ def train(env, preset, trainer, first, seeds, name):
     (RESULTS / f"{name or env}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
-def timed(command):
+def timed(command: Sequence[str]) -> tuple[float, float]:
     """Run a command of brax, and return its time and that of its CPU cores [s]."""
     start, used = time.perf_counter(), os.times()
     subprocess.run([*BRAX, *command], check=True)
@@ -81,7 +85,7 @@ def timed(command):
     return round(time.perf_counter() - start, 1), round(cpu, 1)
 
 
-def learned(folders):
+def learned(folders: Sequence[Path]) -> dict[str, Any]:
     """Return the agent, settings and reports of runs that differ in their seeds."""
     series = [curves.read(folder, METRIC) for folder in folders]
     record = run_directory.read(folders[0])
@@ -96,7 +100,7 @@ def learned(folders):
     }
 
 
-def seen(folder):
+def seen(folder: Path) -> dict[str, float]:
     """Return what one would see of a run's last evaluation: speed [m/s] and targets an episode."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     last = [report for report in map(json.loads, lines) if METRIC in report][-1]
@@ -104,12 +108,13 @@ def seen(folder):
     if "eval/episode_x_velocity" in last:
         found["speed"] = last["eval/episode_x_velocity"] / last["eval/avg_episode_length"]
     if "eval/episode_reward_hit" in last:
-        weight = envs.get_environment(run_directory.read(folder).environment).parameters.hit_reward
+        environment: Any = envs.get_environment(run_directory.read(folder).environment)
+        weight = environment.parameters.hit_reward
         found["targets"] = last["eval/episode_reward_hit"] / weight
     return {key: float(f"{value:.3g}") for key, value in found.items()}
 
 
-def random_return(env, settings):
+def random_return(env: str, settings: Mapping[str, Any]) -> float:
     """Mean return of actions drawn evenly, in episodes as the recipe has them."""
     environment = envs.get_environment(env)
     length, repeat = settings.get("episode_length", 1000), settings.get("action_repeat", 1)
@@ -126,7 +131,7 @@ def random_return(env, settings):
 
 
 @main.command()
-def page():
+def page() -> None:
     """Write docs/learning.md and its picture from the stored runs."""
     import learning_page
 

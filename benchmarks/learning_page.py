@@ -3,6 +3,9 @@
 import json
 import shlex
 import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from about import ROOT
@@ -11,6 +14,9 @@ from matplotlib.figure import Figure
 from brax.training.analysis import plots
 from brax.training.analysis.curves import curve
 from brax.training.runner.presets import STORED_RETURNS
+
+Reports = dict[str, dict[str, Any]]
+"""Stored curves by name."""
 
 PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
@@ -40,12 +46,12 @@ TITLES = (
 )
 
 
-def load(folder):
+def load(folder: Path) -> Reports:
     """Return the stored reports, by name."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
-def text(reports):
+def text(reports: Reports) -> str:
     """Return the text of the page."""
     lines = [HEAD, "![learning curves](images/learning.png)", "", _line(TITLES)]
     lines += [_line("---" for _ in TITLES)]
@@ -54,15 +60,15 @@ def text(reports):
     return "\n".join(lines) + "\n"
 
 
-def preset(report):
+def preset(report: Mapping[str, Any]) -> str:
     """Return the name of the preset in the command of a report."""
     asked = shlex.split(report["command"])
     return asked[asked.index("--preset") + 1]
 
 
-def returns(reports):
+def returns(reports: Reports) -> str:
     """Return the text of `returns.toml`."""
-    tables = {}
+    tables: dict[str, list[str]] = {}
     for report in reports.values():
         last = [values[-1] for values in report["returns"]]
         line = f"{report['trainer']} = {json.dumps(last)}"
@@ -71,7 +77,7 @@ def returns(reports):
     return "\n\n".join((RETURNS_HEAD, *blocks)) + "\n"
 
 
-def _row(report):
+def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
     last = [returns[-1] for returns in report["returns"]]
     return (
         f"`{report['environment']}`",
@@ -89,16 +95,16 @@ def _row(report):
     )
 
 
-def _seen(runs):
+def _seen(runs: Sequence[Mapping[str, float]]) -> str:
     """Return the range of speeds or of targets, over the seeds."""
     units = {"speed": " m/s", "targets": " targets"}
     ranges = {key: [run[key] for run in runs] for key in runs[0]}
     return ", ".join(f"{min(x):.3g} to {max(x):.3g}{units[key]}" for key, x in ranges.items())
 
 
-def _made_of(reports):
+def _made_of(reports: Reports) -> list[str]:
     """Return an item of a list for each machine and set of versions."""
-    made = {}
+    made: dict[str, list[str]] = {}
     for name, report in reports.items():
         machine, versions = report["machine"], report["versions"]
         used = (
@@ -112,11 +118,11 @@ def _made_of(reports):
     ]
 
 
-def _line(cells):
+def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def draw(reports, path):
+def draw(reports: Reports, path: Path) -> None:
     """Draws the curves, one panel for each environment, with the random policy as a line."""
     columns = 4
     rows = -(-len(reports) // columns)
@@ -133,7 +139,7 @@ def draw(reports, path):
     figure.savefig(path)
 
 
-def write(folder):
+def write(folder: Path) -> None:
     """Write the page, the picture and the returns that `brax train` prints."""
     reports = load(folder)
     PAGE.write_text(text(reports))

@@ -1,14 +1,19 @@
 """Measures one cell: compiles in fresh processes, validates, and runs the sides in turns."""
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import cells
+from cells import Cell, Size
 from sides import BenchError, Side
 from summary import summarize
 from validation import problems, untaught
 
 
-def measure(cell, size, pythons, say):
+def measure(
+    cell: Cell, size: Size, pythons: Mapping[str, str], say: Callable[[str], object]
+) -> dict[str, Any]:
     """Measure a cell, and return the result in the types of JSON.
 
     Args:
@@ -27,7 +32,7 @@ def measure(cell, size, pythons, say):
         with ExitStack() as stack:
             (side,) = _start(cell, pythons, stack)
             return about | cell.arguments | side.about | side.ask(cell.request, **cell.arguments)
-    results = {name: {"compile": [], "run": []} for name in cell.sides}
+    results: dict[str, dict[str, Any]] = {name: {"compile": [], "run": []} for name in cell.sides}
     turns = size.compiles if len(cell.sides) > 1 else 1
     for i in range(turns):
         with ExitStack() as stack:
@@ -42,7 +47,7 @@ def measure(cell, size, pythons, say):
     return found
 
 
-def _check_speed(cell, found):
+def _check_speed(cell: Cell, found: dict[str, Any]) -> None:
     """Raise an error if a side is slower than its cell allows."""
     if cell.part not in cells.SLOWEST:
         return
@@ -55,12 +60,14 @@ def _check_speed(cell, found):
         )
 
 
-def _answers(cell, size, pythons, say):
+def _answers(
+    cell: Cell, size: Size, pythons: Mapping[str, str], say: Callable[[str], object]
+) -> dict[str, dict[str, Any]]:
     """Return the answers of sides that take turns, each in a fresh process.
 
     The request `reach` takes minutes and is made once.
     """
-    results = {name: {"answers": []} for name in cell.sides}
+    results: dict[str, dict[str, Any]] = {name: {"answers": []} for name in cell.sides}
     turns = 1 if cell.request == "reach" else size.trainings
     for i in range(turns):
         with ExitStack() as stack:
@@ -74,7 +81,7 @@ def _answers(cell, size, pythons, say):
     return results
 
 
-def _start(cell, pythons, stack):
+def _start(cell: Cell, pythons: Mapping[str, str], stack: ExitStack) -> list[Side]:
     started = []
     for name, setup in cell.sides.items():
         python = pythons[setup.python]
@@ -84,7 +91,13 @@ def _start(cell, pythons, stack):
     return started
 
 
-def _run(cell, size, started, results, say):
+def _run(
+    cell: Cell,
+    size: Size,
+    started: list[Side],
+    results: dict[str, dict[str, Any]],
+    say: Callable[[str], object],
+) -> None:
     for side in started:
         results[side.name] |= side.about | _validate(cell, side, say)
     devices = {name: result["device"] for name, result in results.items()}
@@ -96,7 +109,7 @@ def _run(cell, size, started, results, say):
         say(f"  round {i + 1} of {size.rounds}")
 
 
-def _validate(cell, side, say):
+def _validate(cell: Cell, side: Side, say: Callable[[str], object]) -> dict[str, Any]:
     """Run a side once, as a warm-up, and validate the result; ours must also obey Newton."""
     side.ask("run", length=cell.length)
     check = side.ask("check")
@@ -108,7 +121,7 @@ def _validate(cell, side, say):
     return {"forward": check["forward"]} | _counted(side, found, say)
 
 
-def _counted(side, found, say):
+def _counted(side: Side, found: list[str], say: Callable[[str], object]) -> dict[str, Any]:
     """Return what is wrong with a side's result; raise an error if it is ours."""
     if found and side.name == cells.OURS:
         raise BenchError(f"{side.name} is not valid, so not counted: {'; '.join(found)}")

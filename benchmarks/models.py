@@ -6,7 +6,9 @@ the `conserved` axes of linear and angular momentum in free flight, and `limits`
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,7 @@ PLANAR = {"height": 1, "hidden": 1, "conserved": ("xz", "y")}
 STRONG = [350.0] * 11 + [100.0] * 6
 SWIFT = [120.0, 90.0, 60.0, 120.0, 100.0, 100.0]
 
-TASKS = {
+TASKS: dict[str, dict[str, Any]] = {
     "ant": {
         "file": "ant.xml",
         "noise": 0.1,
@@ -60,7 +62,7 @@ MORE = 1.5
 """We may lose so much more, since the actions differ."""
 
 
-def task(name, pipeline, folder=None):
+def task(name: str, pipeline: str, folder: str | None = None) -> dict[str, Any]:
     """Return a model of Google's brax, from its folder; `path` is None without one."""
     about = TASKS[name]
     kind = "generalized" if pipeline == "generalized" else "maximal"
@@ -76,12 +78,12 @@ def task(name, pipeline, folder=None):
     }
 
 
-def ant(pipeline):
+def ant(pipeline: str) -> dict[str, Any]:
     """Our ant, with the motors of its file."""
     return task("ant", pipeline) | {"gear": None, "path": str(ANT)}
 
 
-def crowded_humanoid():
+def crowded_humanoid() -> dict[str, Any]:
     """Our humanoid, each of whose limbs may touch each other and the floor."""
     folder = ANT.parent
     parts = {
@@ -97,18 +99,18 @@ def crowded_humanoid():
     return _with(about, xml, MOST.format(pairs=64, points=16), limits)
 
 
-def rough_ant():
+def rough_ant() -> dict[str, Any]:
     """Our ant on a field of 41 by 41 random heights, up to 15 cm, half a metre apart."""
     heights = np.random.default_rng(0).uniform(0, 1, 41 * 41).round(3)
-    about = 'name="field" nrow="41" ncol="41" size="10 10 0.15 0.5"'
-    field = f'<hfield {about} elevation="{" ".join(map(str, heights.tolist()))}"/>'
+    size = 'name="field" nrow="41" ncol="41" size="10 10 0.15 0.5"'
+    field = f'<hfield {size} elevation="{" ".join(map(str, heights.tolist()))}"/>'
     ground = '<geom type="hfield" hfield="field" pos="0 0 -0.15" conaffinity="1" contype="0"/>'
     xml = re.sub(r'<geom name="floor"[^>]*/>', ground, ANT.read_text())
     about = task("ant", "generalized") | {"gear": None}
     return _with(about, xml, f"<asset>{field}</asset>", about["limits"] | {"mean": (0.0, 1.0)})
 
 
-def gripper():
+def gripper() -> dict[str, Any]:
     """Two fingers on a hand that goes up and down, and three boxes on the floor between them."""
     boxes = "".join(
         f'<body pos="0 {0.07 * i:.2f} 0.03"><freejoint/>'
@@ -146,13 +148,15 @@ MOST = (
 """Settings in a model file: how many pairs are tested, and how many contacts are followed."""
 
 
-def _with(about, xml, more, limits):
+def _with(
+    about: Mapping[str, Any], xml: str, more: str, limits: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a model of its own file, with additions."""
     made = {k: v for k, v in about.items() if k != "path"}
     return made | {"xml": xml.replace("<worldbody>", f"{more}<worldbody>", 1), "limits": limits}
 
 
-def chain(links):
+def chain(links: int) -> dict[str, Any]:
     """Rods of 0.1 m in a row, hung from the world by hinges across it; nothing collides."""
     body = (
         '<body pos="{at} 0 0"><joint axis="0 {y} {z}" armature="0.001" damping="0.01"/>'
@@ -164,7 +168,7 @@ def chain(links):
     return _made("".join(bodies) + "</body>" * links, 0.01, limits)
 
 
-def tray(contacts):
+def tray(contacts: int) -> dict[str, Any]:
     """Return a plate that floats free, on a row of balls which touch the floor."""
     balls = "".join(
         f'<geom type="sphere" size="0.05" pos="{0.11 * (i % 8):.2f} {0.11 * (i // 8):.2f} 0"/>'
@@ -178,7 +182,7 @@ def tray(contacts):
     return _made(body, 0.0, {"low": low, "high": 0.3, "hop": 0.3, "mean": (low, 0.3)})
 
 
-def _made(world, noise, limits):
+def _made(world: str, noise: float, limits: Mapping[str, Any]) -> dict[str, Any]:
     geom = '<default><geom contype="1" conaffinity="0"/></default>'
     xml = f"<mujoco>{geom}<worldbody>{world}</worldbody></mujoco>"
     about = {"gear": None, "noise": noise, "limits": limits, "timestep": 0.005, "n_frames": 10}

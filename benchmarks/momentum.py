@@ -1,10 +1,13 @@
 """Momentum of a system of links, from their frames and velocities, in float64 and NumPy alone."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def momenta(inertia, x, xd):
-    """Sum the momenta of all links.
+def momenta(inertia: Any, x: Any, xd: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sum the momenta of all links, of our classes, Google's, or others with these attributes.
 
     Args:
         inertia: `mass` (n_links,), and, in the link frames, the principal frames `transform` and
@@ -31,11 +34,11 @@ def momenta(inertia, x, xd):
     return linear, angular.sum(-2), np.linalg.norm(angular, axis=-1).sum(-1)
 
 
-def _apply(matrix, vector):
+def _apply(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return np.einsum("...ij,...j->...i", matrix, vector)
 
 
-def _matrix(quat):
+def _matrix(quat: ArrayLike) -> np.ndarray:
     """Rotation matrices of quaternions (w, x, y, z)."""
     w, x, y, z = np.moveaxis(np.asarray(quat, float), -1, 0)
     rows = [

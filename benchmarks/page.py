@@ -3,7 +3,9 @@
 import json
 import sys
 import textwrap
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import summary
 
@@ -12,7 +14,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results of {} -->", "<!-- end of results -->"
 
 
-def text(report, name):
+def text(report: Mapping[str, Any], name: str) -> str:
     """Return the part of the page for a report."""
     machine, versions = report["machine"], report["versions"]
     commits = sorted({c["commit"] for c in report["cells"].values() if "commit" in c})
@@ -32,25 +34,25 @@ def text(report, name):
     return "\n".join(lines) + "\n"
 
 
-def fill(page, report, name):
+def fill(page: str, report: Mapping[str, Any], name: str) -> str:
     """Return the page with the part of one report replaced."""
     before, rest = page.split(begin := BEGIN.format(name) + "\n")
     _, after = rest.split(END, 1)
     return f"{before}{begin}{text(report, name)}{END}{after}"
 
 
-def _picture(title, name):
+def _picture(title: str, name: str) -> list[str]:
     for part in ("batch", "links", "contacts"):
         if summary.TITLES[part] == title:
             return ["", f"![{title}: speed and compile time](images/bench-{name}-{part}.png)"]
     return []
 
 
-def _row(values):
+def _row(values: Iterable[str]) -> str:
     return f"| {' | '.join(values)} |"
 
 
-def main(name="cpu"):
+def main(name: str = "cpu") -> None:
     """Fill the page and draw the plots."""
     import plots
 

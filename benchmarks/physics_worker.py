@@ -4,16 +4,20 @@ import copy
 import json
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.stages import Compiled
 from physics import Physics
 from states import HELD, TIMES
 from worker import serve
 
 from brax import plugins
+from brax.base import State
 from brax.io import mjcf
 
 sys.path.append(str(Path(__file__).parents[1] / "docs"))
@@ -30,7 +34,9 @@ share of the largest change, or of what gravity changes if that is more."""
 class Bench(Physics):
     """Batches that one compiled program steps."""
 
-    def __init__(self, model, batches, seconds, threads):
+    def __init__(
+        self, model: Mapping[str, Any], batches: Sequence[int], seconds: float, threads: int
+    ) -> None:
         super().__init__(model, batches, seconds, threads)
         start = time.perf_counter()
         plain = "path" in model and "floor" not in model
@@ -41,13 +47,15 @@ class Bench(Physics):
         )
         self.load = time.perf_counter() - start
         self.engine = plugins.get("pipeline", "generalized")
-        self.calls, self.last, self.random = {}, {}, np.random.default_rng(1)
+        self.calls: dict[tuple[str, int, int], tuple[Compiled, State, jax.Array]] = {}
+        self.last: dict[str, State] = {}
+        self.random = np.random.default_rng(1)
 
-    def describe(self):
+    def describe(self) -> dict[str, Any]:
         """Return a description of this side."""
         return {"device": "cpu cpu", "load": self.load}
 
-    def compile(self):
+    def compile(self) -> dict[str, float]:
         """Seconds of tracing and of compiling the steps of the smallest batch."""
         begin, cores = time.perf_counter(), time.process_time()
         arguments = self._arguments(next(iter(TIMES)), self.batches[0], HELD)
@@ -62,12 +70,12 @@ class Bench(Physics):
             "cores": time.process_time() - cores,
         }
 
-    def rollout(self, state, controls):
+    def rollout(self, state: State, controls: jax.Array) -> State:
         """Return the states after steps with controls (calls, batch, nu)."""
         step = jax.vmap(lambda s, u: self.engine.step(self.sys, s, u, HELD))
         return jax.lax.scan(lambda s, u: (step(s, u), None), state, controls)[0]
 
-    def advance(self, kind, batch, length):
+    def advance(self, kind: str, batch: int, length: int) -> None:
         """Simulate in one call of the compiled program."""
         if (kind, batch, length) not in self.calls:
             state, controls = self._arguments(kind, batch, length)
@@ -76,7 +84,7 @@ class Bench(Physics):
         program, *arguments = self.calls[kind, batch, length]
         self.last[kind] = jax.block_until_ready(program(*arguments))
 
-    def check(self):
+    def check(self) -> dict[str, Any]:
         """Return what is wrong with the last steps, and how far some are from MuJoCo's."""
         problems, errors = [], {}
         for kind, state in self.last.items():
@@ -103,7 +111,7 @@ class Bench(Physics):
                 )
         return {"problems": problems, "errors": errors}
 
-    def _arguments(self, kind, batch, length):
+    def _arguments(self, kind: str, batch: int, length: int) -> tuple[State, jax.Array]:
         """Return the states and controls of a call."""
         init = jax.jit(jax.vmap(lambda q, qd: self.engine.init(self.sys, q, qd)))
         _, q, qd, activation = self._parts(self.start(kind, batch))
@@ -112,23 +120,23 @@ class Bench(Physics):
             state = state.replace(activation=jnp.asarray(activation))
         return state, self._controls(batch, length)
 
-    def _parts(self, states):
+    def _parts(self, states: np.ndarray) -> list[np.ndarray]:
         """Split MuJoCo's states into time, coordinates, velocities and activations."""
         robot = self.robot.model
         return np.split(states, np.cumsum([1, robot.nq, robot.nv]), axis=1)
 
-    def _controls(self, batch, length):
+    def _controls(self, batch: int, length: int) -> jax.Array:
         """Return the controls of a call, (calls of the step, batch, nu)."""
         controls = self.robot.controls(self.random, batch, length)[:, ::HELD]
         return jnp.asarray(np.swapaxes(controls, 0, 1))
 
-    def _errors(self, kind, start, controls, end):
+    def _errors(self, kind: str, start: State, controls: jax.Array, end: State) -> np.ndarray:
         """Return how far `HELD` steps from `start` to `end` are from MuJoCo's; see `CLOSE`."""
         held = np.repeat(np.swapaxes(np.asarray(controls), 0, 1), HELD, axis=1)
         theirs = self.robot.exactly(self.start(kind, COMPARED), held)
         return self._off(np.asarray(start.qd), np.asarray(end.qd), theirs, HELD)
 
-    def _errors_with_our_contacts(self, state, controls):
+    def _errors_with_our_contacts(self, state: State, controls: jax.Array) -> np.ndarray:
         """Return how far a step is from one of MuJoCo's that has our contacts; see `CLOSE`."""
         step = jax.vmap(lambda s, u: self.engine.step(self.sys, s, u))
         ours = np.asarray(jax.jit(step)(state, controls).qd)
@@ -141,7 +149,9 @@ class Bench(Physics):
         theirs = mujoco_steps.with_contacts(self.sys, model, before, found)
         return self._off(before.qd, ours, theirs, 1)
 
-    def _off(self, before, ours, theirs, steps):
+    def _off(
+        self, before: np.ndarray, ours: np.ndarray, theirs: np.ndarray, steps: int
+    ) -> np.ndarray:
         """Return the errors of velocities after steps, relative to their changes."""
         # At rest nothing changes, though the floor undoes what gravity does.
         fall = np.linalg.norm(self.robot.model.opt.gravity) * self.robot.model.opt.timestep * steps

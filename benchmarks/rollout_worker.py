@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -14,15 +16,17 @@ from worker import serve
 class Bench(Physics):
     """Batches of `mujoco.rollout`."""
 
-    def __init__(self, model, batches, seconds, threads):
+    def __init__(
+        self, model: Mapping[str, Any], batches: Sequence[int], seconds: float, threads: int
+    ) -> None:
         super().__init__(model, batches, seconds, threads)
         # Ours computes sensors only where they are asked for.
         self.robot.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
         self.data = [mujoco.MjData(self.robot.model) for _ in range(threads)]
         self.pool, self.random = rollout.Rollout(nthread=threads), np.random.default_rng(1)
-        self.calls = {}
+        self.calls: dict[tuple[str, int, int], tuple[np.ndarray, np.ndarray]] = {}
 
-    def describe(self):
+    def describe(self) -> dict[str, Any]:
         """Return the degrees of freedom, and the mean numbers of contacts of the states."""
         contacts = {
             kind: float(np.mean([self.robot.forward(state).ncon for state in self.states[kind]]))
@@ -30,18 +34,18 @@ class Bench(Physics):
         }
         return {"device": "cpu cpu", "dofs": self.robot.model.nv, "contacts": contacts}
 
-    def compile(self):
+    def compile(self) -> dict[str, float]:
         """Nothing."""
         return {"trace": 0.0, "compile": 0.0, "cores": 0.0}
 
-    def advance(self, kind, batch, length):
+    def advance(self, kind: str, batch: int, length: int) -> None:
         """Simulate in one call."""
         if (kind, batch, length) not in self.calls:
             controls = self.robot.controls(self.random, batch, length)
             self.calls[kind, batch, length] = self.start(kind, batch), controls
         self.pool.rollout(self.robot.model, self.data, *self.calls[kind, batch, length])
 
-    def check(self):
+    def check(self) -> dict[str, list[str]]:
         """Return what is wrong: nothing, since ours is compared with this side."""
         return {"problems": []}
 

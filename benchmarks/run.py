@@ -5,13 +5,16 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import about
 import cells
 import click
 import summary
+from cells import Cell, Size
 from measure import measure
 from rich.console import Console
 from sides import BenchError, cores, fetch_robots, newest_python, peer_models, peer_python
@@ -32,16 +35,24 @@ console = Console(stderr=True, highlight=False)
 @click.option("--peer-python", help="Interpreter that has Google's brax; by default one is made.")
 @click.option("--models", help="Folder of the models of Google's brax, where it is not there.")
 @click.option("--name", default="local/latest", show_default=True, help="results/NAME.json")
-def main(size, only, only_list, resume, peer_python, models, name):
+def main(
+    size: str | None,
+    only: tuple[str, ...],
+    only_list: bool,
+    resume: bool,
+    peer_python: str | None,
+    models: str | None,
+    name: str,
+) -> None:
     """Measures against Google's brax and MuJoCo C, and writes a report.
 
     It runs on the CPU, or where JAX_PLATFORMS says; there without Google's brax and MuJoCo.
     """
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    size = cells.SIZES[size or "normal"]
+    asked = cells.SIZES[size or "normal"]
     pythons, models = _pythons(peer_python, models, only_list)
     threads = cores()
-    wanted = [c for c in cells.cells(size, models, threads) if not only or _match(c.name, only)]
+    wanted = [c for c in cells.cells(asked, models, threads) if not only or _match(c.name, only)]
     if only_list:
         click.echo("\n".join(cell.name for cell in wanted))
         return
@@ -56,7 +67,7 @@ def main(size, only, only_list, resume, peer_python, models, name):
         if cell.name in report["cells"]:
             continue
         console.print(f"{i + 1} of {len(wanted)}: {cell.name}")
-        report["cells"][cell.name] = _measured(cell, size, pythons, commit)
+        report["cells"][cell.name] = _measured(cell, asked, pythons, commit)
         _write(path, report)
     summary.show(report)
     console.print(path)
@@ -64,11 +75,13 @@ def main(size, only, only_list, resume, peer_python, models, name):
         raise click.ClickException("some cells failed: see above")
 
 
-def _match(name, only):
+def _match(name: str, only: tuple[str, ...]) -> bool:
     return any(part in name for part in only)
 
 
-def _pythons(peer, models, only_list):
+def _pythons(
+    peer: str | None, models: str | None, only_list: bool
+) -> tuple[dict[str, str], str | None]:
     """Interpreters, and the folder of models."""
     pythons = {cells.OURS: sys.executable}
     if os.environ["JAX_PLATFORMS"] == "cpu" and not only_list:
@@ -77,7 +90,7 @@ def _pythons(peer, models, only_list):
     return pythons, models
 
 
-def _measured(cell, size, pythons, commit):
+def _measured(cell: Cell, size: Size, pythons: dict[str, str], commit: str) -> dict[str, Any]:
     """Return the result of a cell, or the reason why there is none."""
     cell, missing = _here(cell)
     if missing:
@@ -92,7 +105,7 @@ def _measured(cell, size, pythons, commit):
     return {"commit": commit, "load": os.getloadavg()[0], "without": missing, **found}
 
 
-def _here(cell):
+def _here(cell: Cell) -> tuple[Cell, str]:
     """Return the parts of a cell that can be measured here, and what is missing."""
     if "path" in cell.model and cell.model["path"] is None:
         return replace(cell, sides={}), "no model: pass the folder of Google's with --models"
@@ -103,7 +116,7 @@ def _here(cell):
     return alone, f"{others[0]} is compared on CPUs only"
 
 
-def _report(path, commit):
+def _report(path: Path, commit: str | None) -> dict[str, Any]:
     """Return a new report, with the results of an earlier one of the same commit."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     report = {
@@ -119,7 +132,7 @@ def _report(path, commit):
     return report
 
 
-def _write(path, report):
+def _write(path: Path, report: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n")
 

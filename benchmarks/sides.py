@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,7 +29,7 @@ NEWEST_PYTHON = "3.13"
 """The newest Python that is tested; for an older one there may be no new version of JAX."""
 
 
-def cores():
+def cores() -> int:
     """Return the number of cores that may be used."""
     return len(os.sched_getaffinity(0))
 
@@ -39,12 +41,19 @@ class BenchError(click.ClickException):
 class Side:
     """A worker; while it is not asked, it waits and uses no core."""
 
-    def __init__(self, name, python, settings, script="worker.py", environment=None):
+    def __init__(
+        self,
+        name: str,
+        python: str,
+        settings: Mapping[str, Any],
+        script: str = "worker.py",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         hidden = {"JAX_COMPILATION_CACHE_DIR", "PYTHONPATH"}
         devices = {"JAX_NUM_CPU_DEVICES": str(cores())}
         kept = {k: v for k, v in os.environ.items() if k not in hidden}
-        env = kept | devices | (environment or {})
+        env = {**kept, **devices, **(environment or {})}
         env["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compiling is measured
         # Replies have a pipe of their own: libraries print to stdout.
         receive, send = os.pipe()
@@ -64,7 +73,7 @@ class Side:
             self.close()
             raise
 
-    def ask(self, request, **arguments):
+    def ask(self, request: str, **arguments: Any) -> Any:
         """Return the answer to one request."""
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps([request, arguments]), file=self.process.stdin, flush=True)
@@ -73,20 +82,21 @@ class Side:
         code = self.process.wait()
         raise BenchError(f"{self.name} ended with code {code} when asked to {request}; see above")
 
-    def close(self):
+    def close(self) -> None:
         """End the process."""
         with contextlib.suppress(BrokenPipeError):
+            assert self.process.stdin  # a pipe
             self.process.stdin.close()
         self.process.wait()
         self.replies.close()
 
 
-def peer_python():
+def peer_python() -> str:
     """Return the interpreter of an environment with Google's brax; make it if necessary."""
     return _environment("google", sys.executable, PEER)
 
 
-def newest_python():
+def newest_python() -> str:
     """Return the interpreter of an environment with this checkout and the newest packages.
 
     It is brought up to date once a day.
@@ -97,7 +107,7 @@ def newest_python():
     return _environment("newest", NEWEST_PYTHON, ["--upgrade", *editable], today)
 
 
-def fetch_robots():
+def fetch_robots() -> None:
     """Download the packages with robots into `ROBOTS`, without what they depend on."""
     complete, wanted = ROBOTS / "complete", "\n".join(ROBOT_PACKAGES)
     if not complete.exists() or complete.read_text() != wanted:
@@ -106,7 +116,7 @@ def fetch_robots():
         complete.write_text(wanted)
 
 
-def _uv():
+def _uv() -> str:
     """Return the path of uv."""
     uv = shutil.which("uv")
     if uv is None:
@@ -114,7 +124,7 @@ def _uv():
     return uv
 
 
-def _environment(name, interpreter, arguments, revision=""):
+def _environment(name: str, interpreter: str, arguments: Sequence[str], revision: str = "") -> str:
     """Return the interpreter of an environment; make it if its arguments have changed."""
     home = CACHE / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python, complete = home / "bin" / "python", home / "complete"
@@ -127,7 +137,7 @@ def _environment(name, interpreter, arguments, revision=""):
     return str(python)
 
 
-def peer_models(python):
+def peer_models(python: str) -> str:
     """Return the folder of models of Google's brax, found without importing it."""
     code = "import importlib.util as u; print(u.find_spec('brax').submodule_search_locations[0])"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True)
@@ -136,6 +146,6 @@ def peer_models(python):
     return str(Path(done.stdout.strip()) / "envs" / "assets")
 
 
-def _call(*command):
+def _call(*command: str) -> None:
     if code := subprocess.run(command).returncode:
         raise BenchError(f"{' '.join(command)} ended with code {code}")

@@ -4,6 +4,8 @@ MuJoCo makes the states, so that they do not depend on our engine.
 """
 
 import copy
+from collections.abc import Mapping
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -30,7 +32,7 @@ ARMATURE = 0.01
 class Robot:
     """A model in MuJoCo, with its start and small random controls."""
 
-    def __init__(self, model):
+    def __init__(self, model: Mapping[str, Any]) -> None:
         """Compile the model, and pose it."""
         spec = (
             mujoco.MjSpec.from_file(model["path"])
@@ -50,7 +52,7 @@ class Robot:
             key = self.model.key(model["key"])
             self.start, self.centre = key.qpos, key.ctrl
 
-    def states(self, kind, threads):
+    def states(self, kind: str, threads: int) -> np.ndarray:
         """Return states of `kind` for a batch, (SIMULATIONS * EACH, size of a state)."""
         first, later = (max(1, round(t / self.model.opt.timestep)) for t in TIMES[kind])
         rng = np.random.default_rng(0)
@@ -64,7 +66,7 @@ class Robot:
                 found.append(state)
         return np.concatenate(found)
 
-    def controls(self, rng, batch, steps):
+    def controls(self, rng: np.random.Generator, batch: int, steps: int) -> np.ndarray:
         """Return random controls, (batch, steps, nu)."""
         bounds = np.where(
             self.model.actuator_ctrllimited[:, None], self.model.actuator_ctrlrange, (-1, 1)
@@ -74,13 +76,13 @@ class Robot:
         wanted = np.clip(self.centre + SMALL * (high - low) / 2 * drawn, low, high)
         return np.repeat(wanted, HELD, axis=1)[:, :steps]
 
-    def forward(self, state):
+    def forward(self, state: np.ndarray) -> mujoco.MjData:
         """Return MuJoCo's data at a state."""
         mujoco.mj_setState(self.model, self.data, state, STATE)
         mujoco.mj_forward(self.model, self.data)
         return self.data
 
-    def exactly(self, states, controls):
+    def exactly(self, states: np.ndarray, controls: np.ndarray) -> np.ndarray:
         """Return the velocities after steps with a solver that converges, (batch, nv)."""
         model = copy.copy(self.model)
         model.opt.tolerance, model.opt.iterations, model.opt.ls_iterations = 1e-12, 200, 100
@@ -90,7 +92,7 @@ class Robot:
             after = pool.rollout(model, mujoco.MjData(model), states, controls)[0][:, -1]
         return after[:, 1 + model.nq : 1 + model.nq + model.nv]
 
-    def _start(self, rng):
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
         """Return the start with small random angles and velocities."""
         data = mujoco.MjData(self.model)
         data.qpos[:] = self.start
@@ -102,7 +104,7 @@ class Robot:
         return state
 
 
-def _posed(robot, model):
+def _posed(robot: mujoco.MjModel, model: Mapping[str, Any]) -> np.ndarray:
     """Return the coordinates that a model starts from."""
     q = robot.qpos0.copy()
     for joint in map(robot.joint, range(robot.njnt)):
@@ -114,7 +116,7 @@ def _posed(robot, model):
     return q
 
 
-def _add_servos(spec, stiffness):
+def _add_servos(spec: mujoco.MjSpec, stiffness: float) -> None:
     """Add a servo to every hinge of a model, with a twentieth of the stiffness as damping."""
     for joint in spec.joints:
         if joint.type == mujoco.mjtJoint.mjJNT_HINGE:

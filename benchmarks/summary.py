@@ -1,7 +1,9 @@
 """From measurements to tables."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import median
+from typing import Any
 
 import rich
 from cells import MUJOCO, NEWEST, OURS, PEER, WRAPPED
@@ -9,6 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 MIB = 2**20
+
+Measured = Mapping[str, Any]
+"""One entry of a side's list: numbers by name, or by the kind of states."""
+Row = Callable[[Sequence[str], Mapping[str, Any]], tuple[str, ...]]
+"""Makes the text of a table's row from the parts of a cell's name and its result."""
 
 TITLES = {
     "peer": "Against Google's brax",
@@ -29,7 +36,9 @@ TITLES = {
 }
 
 
-def tables(report):
+def tables(
+    report: Mapping[str, Any],
+) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
     """For each part that was measured: its title, header and rows of text."""
     for part, title in TITLES.items():
         found = [(name.split("/")[1:], c) for name, c in report["cells"].items() if _is(name, part)]
@@ -39,14 +48,16 @@ def tables(report):
             yield title, header, [_failed(name, c, header) or row(name, c) for name, c in done]
 
 
-def _failed(name, cell, header):
+def _failed(
+    name: Sequence[str], cell: Mapping[str, Any], header: Sequence[str]
+) -> tuple[str, ...] | None:
     """Return the row of a cell without a result; None if it has one."""
     if "failed" in cell:
         return (*name, cell["failed"], *[""] * (len(header) - len(name) - 1))
     return None
 
 
-def show(report):
+def show(report: Mapping[str, Any]) -> None:
     """Print the tables."""
     for title, header, rows in tables(report):
         table = Table(*map(escape, header), box=None, title=title, title_justify="left")
@@ -55,7 +66,7 @@ def show(report):
         rich.print(table)
 
 
-def summarize(cell):
+def summarize(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Medians of a cell's sides; of ratios, over the rounds, since a shared machine drifts.
 
     Args:
@@ -81,22 +92,24 @@ def summarize(cell):
     }
 
 
-def _ratio(a, b, value):
+def _ratio(
+    a: Sequence[Measured], b: Sequence[Measured], value: Callable[[Measured], float]
+) -> float | None:
     """Median of the ratios of what was measured in turn; None of what takes no time."""
     pairs = [(value(x), value(y)) for x, y in zip(a, b, strict=True)]
     return median(x / y for x, y in pairs) if all(y for _, y in pairs) else None
 
 
-def _compile(turn):
+def _compile(turn: Measured) -> float:
     return turn["trace"] + turn["compile"]
 
 
-def _is(name, part):
+def _is(name: str, part: str) -> bool:
     return name.split("/")[0] == part
 
 
-def _compared(other):
-    def row(name, cell):
+def _compared(other: str) -> Row:
+    def row(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
         found = summarize(cell)
         ours, theirs = found[OURS], found.get(other)
         if not theirs:
@@ -116,7 +129,7 @@ def _compared(other):
     return row
 
 
-def _robot(name, cell):
+def _robot(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
     """Return speeds and ratios of physics steps from settled states, and the ratio from falling."""
     ours, theirs = cell["sides"][OURS], cell["sides"].get(MUJOCO)
     compiled = f"{median(map(_compile, ours['compile'])):.1f}"
@@ -138,19 +151,19 @@ def _robot(name, cell):
     )
 
 
-def _steps(side, kind):
+def _steps(side: Mapping[str, Any], kind: str) -> float:
     return median(_pace(run[kind]) for run in side["run"])
 
 
-def _pace(run):
+def _pace(run: Measured) -> float:
     return run["steps"] / run["seconds"]
 
 
-def _thrift(run):
+def _thrift(run: Measured) -> float:
     return run["steps"] / run["cores"]
 
 
-def _training(name, cell):
+def _training(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
     """Speeds and times to the first epoch's end, less what an epoch takes; medians of turns."""
     ours = cell["sides"][OURS]["answers"]
     theirs = cell["sides"].get(PEER, {}).get("answers")
@@ -169,7 +182,7 @@ def _training(name, cell):
     )
 
 
-def _reach(name, cell):
+def _reach(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
     """Seconds from the call to the evaluation that shows the return, compiling included."""
     ends = [side["answers"][0][-1] for side in cell["sides"].values()]
     texts = [
@@ -179,29 +192,29 @@ def _reach(name, cell):
     return (*name, *texts, *[""] * (2 - len(ends)), ratio)
 
 
-def _speed(reports):
+def _speed(reports: Sequence[Measured]) -> float:
     """Return the speed of all epochs but the first."""
     return median(report["speed"] for report in reports[2:])
 
 
-def _lead(reports):
+def _lead(reports: Sequence[Measured]) -> float:
     """Seconds from the call to the end of the first epoch that it does not take later."""
     first, second = (report["seconds"] for report in reports[1:3])
     return first - (second - first)
 
 
-def _point(name, cell):
+def _point(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
     (ours,) = summarize(cell).values()
     batch = f"{cell['batch']:,}"
     return (*name, batch, f"{ours['speed']:,.0f}", f"{ours['compile']:.1f}")
 
 
-def _memory(name, cell):
+def _memory(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
     sizes = (f"{cell[k] / MIB:.1f}" for k in ("temporary", "arguments"))
     return (*name, f"{cell['batch']:,}", *sizes)
 
 
-def _gradient(name, cell):
+def _gradient(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         *name,
         f"{cell['batch']:,}",
@@ -213,7 +226,7 @@ def _gradient(name, cell):
     )
 
 
-def _header(*names, other):
+def _header(*names: str, other: str) -> tuple[str, ...]:
     speeds = ("env steps/s", f"{other}", "faster", "in CPU s")
     return (*names, *speeds, "trace + compile [s]", f"{other} [s]", "of it")
 

@@ -5,6 +5,8 @@ import functools
 import json
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 from worker import serve
@@ -21,17 +23,24 @@ class Reached(Exception):
 class Training:
     """Runs of PPO in an environment, each with networks and a compilation of its own."""
 
-    def __init__(self, env, backend, batch=0, networks=None, recipe=None):
-        self.env, self.backend, self.recipe = env, backend, recipe
-        self.batch, self.networks = batch, networks
+    def __init__(
+        self,
+        env: str,
+        backend: str,
+        batch: int = 0,
+        networks: Mapping[str, Any] | None = None,
+        recipe: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.env, self.backend, self.recipe = env, backend, recipe or {}
+        self.batch, self.networks = batch, networks or {}
 
-    def describe(self):
+    def describe(self) -> dict[str, Any]:
         """Return a description of this side."""
         device = jax.devices()[0]
         kind = f"{device.platform} {device.device_kind}"
         return {"jax": jax.__version__, "device": kind, "devices": jax.device_count()}
 
-    def train(self, epochs, settings):
+    def train(self, epochs: int, settings: Mapping[str, Any]) -> list[dict[str, float]]:
         """Trains for epochs of equal length, with an evaluation before the first and after each.
 
         Returns:
@@ -45,7 +54,7 @@ class Training:
             **settings,
         )
 
-    def reach(self, goal):
+    def reach(self, goal: float) -> list[dict[str, float]]:
         """Trains by the side's own recipe until an evaluation's return is as large.
 
         Returns:
@@ -53,11 +62,11 @@ class Training:
         """
         return self._train(goal, **self.recipe)
 
-    def _train(self, goal=float("inf"), **settings):
+    def _train(self, goal: float = float("inf"), **settings: Any) -> list[dict[str, float]]:
         reports = []
         start = time.perf_counter()
 
-        def progress(steps, metrics):
+        def progress(steps: int, metrics: Mapping[str, Any]) -> None:
             if "eval/episode_reward" not in metrics:
                 return
             reports.append(

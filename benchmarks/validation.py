@@ -1,5 +1,8 @@
 """Validation of a benchmark's result: the speed of a wrong simulation means nothing."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 HOPPERS = 0.02
@@ -9,7 +12,9 @@ LEARNS = 200_000
 """Environment steps after which a policy should earn more than at first."""
 
 
-def problems(check, limits, flight=None):
+def problems(
+    check: Mapping[str, Any], limits: Mapping[str, Any], flight: Mapping[str, Any] | None = None
+) -> list[str]:
     """Everything that is wrong with a side's result; nothing if it may count.
 
     Args:
@@ -41,7 +46,7 @@ def problems(check, limits, flight=None):
     return found + (momentum_problems(flight, limits["drift"]) if flight else [])
 
 
-def untaught(reports):
+def untaught(reports: Sequence[Mapping[str, float]]) -> str:
     """Return what is wrong with a training, or an empty string.
 
     Args:
@@ -55,7 +60,7 @@ def untaught(reports):
     return ""
 
 
-def momentum_problems(flight, drift):
+def momentum_problems(flight: Mapping[str, Any], drift: Sequence[float]) -> list[str]:
     """Departures from Newton's law: weight changes linear momentum, nothing the angular one."""
     linear, angular = np.asarray(flight["linear"]), np.asarray(flight["angular"])
     time = flight["dt"] * np.arange(len(linear))[:, None, None]

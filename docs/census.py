@@ -151,8 +151,8 @@ def _compared(name: str, system: System) -> Row:
     model = mujoco_steps.exact(mujoco_model(system))
     try:
         before, after = mujoco_steps.simulated(model, STATES)
-    except FloatingPointError as error:
-        return Row(name, "loads", str(error))
+    except FloatingPointError as unstable:
+        return Row(name, "loads", str(unstable))
     with jax.enable_x64(True):
         error, put = mujoco_steps.both_errors(system, model, before, after)
         read = mujoco_steps.sensor_error(system, model, before)

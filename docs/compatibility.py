@@ -25,7 +25,7 @@ import mujoco_steps
 import numpy as np
 
 from brax import contact, plugins
-from brax.base import System
+from brax.base import State, System
 from brax.errors import ModelError
 from brax.io import mjcf
 
@@ -169,7 +169,7 @@ def judge(name: str, path: Path, largest: float = np.inf) -> Row:
     return Row(name, "runs", told, compared(path))
 
 
-def simulate(sys: System, state: object) -> tuple[float, bool]:
+def simulate(sys: System, state: State) -> tuple[float, bool]:
     """Return the depth [m] of the deepest contact after a second, and whether all stays finite."""
     engine = plugins.get("pipeline", "generalized")
     steps = max(1, round(mujoco_steps.SECONDS / 10 / float(sys.opt.timestep)))
@@ -182,7 +182,7 @@ def simulate(sys: System, state: object) -> tuple[float, bool]:
         if not (np.isfinite(state.q).all() and np.isfinite(state.qd).all()):
             return 0.0, False
     found = contact.get(sys, state.x)
-    return (0.0 if found is None else float(max(0.0, -found.dist.min()))), True
+    return (0.0 if found is None else float(max(0.0, -float(found.dist.min())))), True
 
 
 def mujoco_depth(sys: System) -> float:

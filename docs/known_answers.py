@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -60,7 +61,7 @@ def holders() -> dict[str, list[str]]:
     return found
 
 
-def table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a Markdown table."""
     lines = [titles, ("---",) * len(titles), *rows]
     safe = [[cell.replace("|", "\\|") for cell in line] for line in lines]
@@ -73,19 +74,23 @@ def figures(lanes: dict[str, list[float]]) -> tuple[str, str]:
         return "exact", "exact"
     bounds, residuals = [], []
     for residual, bound in (lanes.get(lane, (None, None)) for lane in ("double", "single")):
-        rounded = residual is not None and float(f"{residual:.2g}") <= bound
-        bounds.append("-" if bound is None else f"{bound:.3g}")
-        residuals.append("-" if residual is None else f"{residual:{'.2g' if rounded else '.3g'}}")
+        if residual is None or bound is None:
+            bounds.append("-")
+            residuals.append("-")
+            continue
+        rounded = float(f"{residual:.2g}") <= bound
+        bounds.append(f"{bound:.3g}")
+        residuals.append(f"{residual:{'.2g' if rounded else '.3g'}}")
     if "single" not in lanes:
         return bounds[0], residuals[0]
     return " / ".join(bounds), " / ".join(residuals)
 
 
-def test_rows(answer: Answer, names: list[str], record: dict) -> list[tuple[str, ...]]:
+def test_rows(answer: Answer, names: list[str], record: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return the rows of an answer's tests: number, test, bound, residual."""
     if not names:
         return [(answer.number, answer.elsewhere, "", "")]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in names:
         path, function = name.split("::")
         words = function.removeprefix("test_").replace("_", " ")

@@ -126,12 +126,14 @@ def steps(sys: System, before: Before) -> After:
     """Return what a step of `generalized` makes of states, with enough steps of its solver."""
     sys, engine = _exact(sys), plugins.get("pipeline", "generalized")
 
-    def step(q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array) -> After:
+    def step(
+        q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         state = engine.init(sys, q, qd)
         if len(activation):
             state = state.replace(activation=activation)
         state = engine.step(sys, state, ctrl)
-        return After(state.qd, state.activation if len(activation) else activation)
+        return state.qd, state.activation if len(activation) else activation
 
     after = jax.jit(jax.vmap(step), compiler_options=QUICK)(*map(jnp.asarray, before))
     return After(*map(np.asarray, after))
@@ -216,10 +218,11 @@ def contacts_at(sys: System, before: Before) -> Found:
     """Return the contacts at some states."""
     engine = plugins.get("pipeline", "generalized")
 
-    def look(q: jax.Array, qd: jax.Array) -> Found:
+    def look(q: jax.Array, qd: jax.Array) -> tuple[jax.Array, ...]:
         found = contact.get(sys, engine.init(sys, q, qd).x)
+        assert found is not None, "a model without candidate pairs has no contacts to compare"
         pairs = (jnp.broadcast_to(side, found.dist.shape) for side in found.link_idx)
-        return Found(found.dist, found.pos, found.frame, *pairs)
+        return found.dist, found.pos, found.frame, *pairs
 
     out = jax.jit(jax.vmap(look), compiler_options=QUICK)(*map(jnp.asarray, before[:2]))
     return Found(*map(np.asarray, out))

@@ -9,7 +9,10 @@ import ast
 import json
 import os
 import re
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import jax
 import known_answers
@@ -58,36 +61,40 @@ class Residuals:
         usable = np.isfinite([residual, bound]).all() and residual >= 0 and bound > 0
         if self.function is None or not usable:
             return
-        lane = "double" if jax.config.jax_enable_x64 else "single"
+        lane = "double" if jax.config.read("jax_enable_x64") else "single"
         kept = self.found.setdefault(self.function, {}).setdefault(lane, [0.0, bound])
         if residual / bound > kept[0] / kept[1]:
             kept[:] = [float(f"{residual:.3g}"), float(f"{bound:.3g}")]
 
-    def pytest_collection_modifyitems(self, config, items):
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Function]
+    ) -> None:
         """Keep the wanted tests only."""
         others = [item for item in items if name_of(item) not in self.wanted]
         items[:] = [item for item in items if name_of(item) in self.wanted]
         config.hook.pytest_deselected(items=others)
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_call(self, item):
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Function) -> Generator[None, object, object]:
         """Note which function runs."""
         self.function = name_of(item)
-        outcome = yield
-        if outcome.excinfo is None:
+        try:
+            result = yield
             self.found.setdefault(self.function, {})
-        self.function = None
+        finally:
+            self.function = None
+        return result
 
-    def pytest_assertion_pass(self, item, lineno, orig, expl):
+    def pytest_assertion_pass(self, item: pytest.Item, lineno: int, orig: str, expl: str) -> None:
         """Read the two sides of `a < b` from pytest's explanation."""
         line = WRAPPED.sub(r"\1", expl.split("\n")[0])
         for part in re.split(r"\band\b", line.strip("()") if " and " in line else line):
             match = LESS.match(part.strip())
-            sides = [number(side) for side in match.groups()] if match else []
-            if sides and None not in sides:
-                self.add(*sides)
+            left, right = map(number, match.groups()) if match else (None, None)
+            if left is not None and right is not None:
+                self.add(left, right)
 
-    def pytest_sessionfinish(self, session):
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Add what was found to the file of earlier runs."""
         path = Path(os.environ["BRAX_RESIDUALS"])
         kept = json.loads(path.read_text()) if path.exists() else {}
@@ -101,10 +108,11 @@ class Residuals:
 
 def watch(residuals: Residuals) -> None:
     """Make pytest.approx and numpy.testing.assert_allclose report to `residuals`."""
-    scalar = type(pytest.approx(1.0))
-    equal, close = scalar.__eq__, np.testing.assert_allclose
+    scalar: type[Any] = type(pytest.approx(1.0))
+    equal = vars(scalar)["__eq__"]
+    close = np.testing.assert_allclose
 
-    def approx_equal(self, actual):
+    def approx_equal(self: Any, actual: object) -> bool:
         if isinstance(actual, (int, float, np.generic, jax.Array)) and np.ndim(actual) == 0:
             error, scale = abs(float(actual) - float(self.expected)), abs(float(self.expected))
             relative = self.tolerance == (self.rel or 1e-6) * scale and scale > 0
@@ -112,7 +120,9 @@ def watch(residuals: Residuals) -> None:
             residuals.add(error / size, float(self.tolerance) / size)
         return equal(self, actual)
 
-    def allclose(actual, desired, rtol=1e-7, atol=0.0, **more):
+    def allclose(
+        actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 0.0, **more: Any
+    ) -> None:
         close(actual, desired, rtol=rtol, atol=atol, **more)
         a, d = np.broadcast_arrays(np.asarray(actual, float), np.asarray(desired, float))
         error, bound = np.abs(a - d).ravel(), np.ravel(atol + rtol * np.abs(d))
@@ -122,11 +132,12 @@ def watch(residuals: Residuals) -> None:
         size = np.abs(d).ravel()[worst] if not np.any(atol) else 1.0
         residuals.add(error[worst] / (size or 1.0), bound[worst] / (size or 1.0))
 
-    scalar.__eq__ = approx_equal
-    np.testing.assert_allclose = allclose
+    # For the rest of the process.
+    mock.patch.object(scalar, "__eq__", approx_equal).start()
+    mock.patch.object(np.testing, "assert_allclose", allclose).start()
 
 
-def pytest_configure(config):
+def pytest_configure(config: pytest.Config) -> None:
     """Start to record the tests that hold a known answer."""
     residuals = Residuals({name for names in known_answers.holders().values() for name in names})
     config.pluginmanager.register(residuals)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sysconfig
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def third_party():
+def third_party() -> None:
     """Needs the example plugin and the broken ones; `hatch run wheels` installs them."""
     wanted = {"brax-example-plugin", "brax-broken-import", "brax-taken-name", "brax-future-api"}
     missing = wanted - {d.name for d in metadata.distributions()}
@@ -20,11 +21,11 @@ def third_party():
 
 
 @pytest.fixture(scope="session")
-def brax():
+def brax() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the installed command."""
     command = Path(sysconfig.get_path("scripts")) / "brax"
 
-    def run(*args, **environ):
+    def run(*args: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, **environ}
         return subprocess.run([command, *args], capture_output=True, text=True, env=env)
 

@@ -160,9 +160,9 @@ def test_a_fresh_reset_does_not_wait_for_the_device(by_xla):
 
 def test_crowded_contacts_are_not_multiplied_in_tf32(by_xla):
     """The Hessian of listed contacts is a product of matrices that a GPU would round to TF32."""
-    given = ((1, 64), (23, 23, 1, 64), (1, 23, 1, 48, 64), (1, 6, 16, 64))
-    given = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in given]
-    given[0] = jax.ShapeDtypeStruct(given[0].shape, bool)
+    sizes = ((23, 23, 1, 64), (1, 23, 1, 48, 64), (1, 6, 16, 64))
+    numbers = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in sizes]
+    given = [jax.ShapeDtypeStruct((1, 64), bool), *numbers]
     # In the default precision there is such an instruction, which this test would see.
     assert re.search(r"mma\S*tf32", "".join(compiled(outer_sums, *given).ptx))
 

@@ -7,6 +7,7 @@ installed packages, found by the interpreter, and what they bring is used.
 import json
 import math
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -210,7 +211,9 @@ SMALL = (0.1, 0.1, 0.1)
 )
 def test_what_follows_from_the_torus_s_distance_keeps_the_contract(name, sizes):
     kinds = example("geometry_type", "torus"), plugins.get("geometry_type", name)
-    check_collider(collider_of_types(*kinds), sizes=sizes)
+    collider = collider_of_types(*kinds)
+    assert collider is not None
+    check_collider(collider, sizes=sizes)
 
 
 def ring(height, quat, *others):
@@ -263,7 +266,7 @@ def test_the_viewer_draws_a_torus_by_its_mesh():
     np.testing.assert_allclose((reach.min(), reach.max()), (0.25, 0.35), atol=1e-6)
 
 
-class Oscillator(Moves):
+class Oscillator(Moves[Any]):
     """An oscillator of unit mass and stiffness."""
 
     def kick(self, state, dt):

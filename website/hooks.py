@@ -75,10 +75,10 @@ def on_files(files: Files, config: Any) -> Files:
         text, shown = notebooks.page(name)
         made |= {f"notebooks/{name}.md": text}
         made |= {f"notebooks/{file}": content for file, content in shown.items()}
-    for uri, text in made.items():
+    for uri, content in made.items():
         if uri in files.src_uris:  # the text of a notebook
             files.remove(files.src_uris[uri])
-        files.append(File.generated(config, uri, content=text))
+        files.append(File.generated(config, uri, content=content))
     pages = [(page.content_string, home(page.src_uri)) for page in files.documentation_pages()]
     for path in set().union(*(linked(text, folder) for text, folder in pages)):
         if place(path) is None:

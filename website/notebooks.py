@@ -71,7 +71,7 @@ def shorten(notebook: nbformat.NotebookNode) -> None:
         for output in cell.get("outputs", ()):
             found = FRAME.search(output.get("data", {}).get("text/html", ""))
             if found:
-                title, shown = PAGE.search(html.unescape(found[1])).groups()
+                ((title, shown),) = PAGE.findall(html.unescape(found[1]))
                 # Without a height of its own the viewer fills the frame.
                 shown = shown.replace(f' data-height="{found[2]}"', "")
                 parts = {"title": html.unescape(title), "viewers": shown, "height": found[2]}

@@ -54,7 +54,7 @@ def test_a_robot_without_ground_and_motors_gets_them_and_stands():
 def test_a_model_may_start_from_a_keyframe():
     key = '<keyframe><key name="home" qpos="0.2" ctrl="3"/></keyframe></mujoco>'
     robot = Robot({"xml": SLIDER.replace("</mujoco>", key), "key": "home"})
-    assert (robot.start, robot.centre) == ([0.2], [3.0])
+    np.testing.assert_array_equal((robot.start, robot.centre), ([0.2], [3.0]))
     assert robot.controls(np.random.default_rng(0), 100, 5).min() >= 2.6
 
 
@@ -72,13 +72,16 @@ def test_settled_states_lie_and_falling_ones_do_not_touch_the_ground():
 class Counted(Physics):
     """A side whose calls take as long as their batch has it."""
 
+    def __init__(self) -> None:
+        super().__init__({"xml": SLIDER}, [1, 2, 8], seconds=0.0, threads=1)
+        self.calls: list[tuple[str, int, int]] = []
+
     def advance(self, kind, batch, length):
         self.calls.append((kind, batch, length))
 
 
 def test_the_first_run_finds_the_fastest_batch_and_later_ones_repeat_it(monkeypatch):
-    side = Counted({"xml": SLIDER}, [1, 2, 8], seconds=0.0, threads=1)
-    side.calls = []
+    side = Counted()
     costs = {1: 1.0, 2: 0.4, 8: 0.1}  # of a physics step
     clock = iter(lambda: sum(b * n * costs[b] for _, b, n in side.calls), None)
     monkeypatch.setattr("physics.time.perf_counter", lambda: next(clock))

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import closing
+from typing import Any
 
 import models
 import pytest
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from sides import BenchError, Side
 from validation import problems
 
-ANT = {"model": models.ant("spring"), "backend": "spring", "batch": 32}
+ANT: dict[str, Any] = {"model": models.ant("spring"), "backend": "spring", "batch": 32}
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Ratios, medians and tables, from made-up seconds."""
 
+from typing import Any
+
 import pytest
 from cells import MUJOCO, OURS, PEER
 from summary import summarize, tables
@@ -12,7 +14,7 @@ def side(compiles, runs):
     }
 
 
-CELL = {
+CELL: dict[str, Any] = {
     "batch": 100,
     "length": 10,
     "sides": {

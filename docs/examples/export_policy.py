@@ -5,7 +5,9 @@ program writes policy.py and policy.onnx, and then plays an episode with each of
 and Brax. It prints the two returns: both are 143.1, the most that can be earned.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -32,7 +34,7 @@ for path in ("policy.py", "policy.onnx"):
     export.save(path, policy, env.observation_size)
 
 
-def play(act):
+def play(act: Callable[[np.ndarray], np.ndarray]) -> float:
     """Return the sum of the positions of a mass that is pushed by 1 m/s^2 or not at all."""
     position = velocity = earned = 0.0
     for _ in range(128):
@@ -43,12 +45,12 @@ def play(act):
     return earned
 
 
-names = {}
+names: dict[str, Any] = {}
 exec(Path("policy.py").read_text("utf-8"), names)
 session = onnxruntime.InferenceSession("policy.onnx")
 
 
-def act_onnx(observation):
+def act_onnx(observation: np.ndarray) -> np.ndarray:
     """Return the action of the ONNX model, which takes a batch."""
     return session.run(["action"], {"observation": observation[None]})[0][0]
 

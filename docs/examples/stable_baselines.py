@@ -24,6 +24,6 @@ observation, _ = env.reset(seed=1)
 steps, over = 0, False
 while not over:
     action, _ = agent.predict(observation, deterministic=True)
-    observation, _, terminated, truncated, _ = env.step(action)
+    observation, reward, terminated, truncated, _ = env.step(action)
     steps, over = steps + 1, terminated or truncated
 print(f"upright for {steps * 0.02:.1f} s")

@@ -4,6 +4,7 @@ import importlib
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -36,7 +37,7 @@ def page(subject):
 def run(subject, text):
     """Run the page's only block that has this text."""
     (block,) = [b for b in re.findall(r"```python\n(.*?)```", page(subject), re.S) if text in b]
-    names = {}
+    names: dict[str, Any] = {}
     exec(compile(block, subject, "exec"), names)
     return names
 

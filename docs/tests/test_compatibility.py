@@ -21,6 +21,7 @@ def script():
     for package in ("gymnasium", "dm_control"):
         pytest.importorskip(package)
     spec = importlib.util.spec_from_file_location("compatibility", DOCS / "compatibility.py")
+    assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if module.page([]).split("Every file")[0] != PAGE.split("Every file")[0]:

@@ -3,6 +3,7 @@
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,9 @@ DOCS = Path(__file__).parents[1]
 
 def run(page):
     """Run the first Python block of a page; return its names."""
-    names = {}
-    exec(
-        compile(
-            re.search(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)[1], page, "exec"
-        ),
-        names,
-    )
+    names: dict[str, Any] = {}
+    block = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)[0]
+    exec(compile(block, page, "exec"), names)
     return names
 
 

@@ -23,7 +23,7 @@ def find(name):
     parts = name.split(".")
     for n in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:n]))
+            found: object = importlib.import_module(".".join(parts[:n]))
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("brax"):
                 continue

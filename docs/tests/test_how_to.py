@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ DOCS = Path(__file__).parents[1]
 
 def run(page):
     """Run the Python blocks of a page in order; return their names."""
-    names = {}
+    names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.S):
         exec(compile(block, page, "exec"), names)
     return names
@@ -56,6 +57,6 @@ def test_the_first_large_number_is_found():
 def test_the_gradient_of_the_distance_is_the_norm_s_elsewhere():
     text = (DOCS / "nan.md").read_text("utf-8")
     (block,) = [b for b in re.findall(r"```python\n(.*?)```", text, re.S) if "def distance" in b]
-    names = {"jax": jax, "jnp": jax.numpy}
+    names: dict[str, Any] = {"jax": jax, "jnp": jax.numpy}
     exec(block, names)
     np.testing.assert_allclose(jax.grad(names["distance"])(np.array([3.0, 4.0])), [0.6, 0.8])

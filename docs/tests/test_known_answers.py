@@ -15,6 +15,7 @@ ROOT = DOCS.parent
 @pytest.fixture(scope="module")
 def script():
     spec = importlib.util.spec_from_file_location("known_answers", DOCS / "known_answers.py")
+    assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules["known_answers"] = module
     spec.loader.exec_module(module)

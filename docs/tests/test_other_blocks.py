@@ -37,11 +37,12 @@ def commands(block, program):
 @pytest.mark.parametrize("block", blocks("sh", "bash"))
 def test_commands_exist_with_their_options(block):
     for words in commands(block, "brax"):
-        command = root
+        command: click.Command = root
         while isinstance(command, click.Group) and words and not words[0].startswith("-"):
             word = words.pop(0)
-            command = command.get_command(click.Context(command), word)
-            assert command is not None, word
+            found = command.get_command(click.Context(command), word)
+            assert found is not None, word
+            command = found
         known = {option for param in command.params for option in param.opts}
         assert {w.partition("=")[0] for w in words if w.startswith("--")} <= known | {
             "--debug",

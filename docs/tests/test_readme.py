@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -17,7 +18,7 @@ COMMANDS = re.findall(r"^(brax .+?)(?:   .*)?$", README, re.M)
 
 
 def run(block):
-    names = {}
+    names: dict[str, Any] = {}
     exec(compile(block, "README.md", "exec"), names)
     return names
 
@@ -65,11 +66,12 @@ def test_every_python_block_is_run_here():
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_exist_with_their_options(line):
-    command = root
+    command: click.Command = root
     for word in line.split()[1:]:
         if isinstance(command, click.Group):
-            command = command.get_command(click.Context(command), word)
-            assert command is not None, word
+            found = command.get_command(click.Context(command), word)
+            assert found is not None, word
+            command = found
         elif word.startswith("-"):
             assert word in {opt for param in command.params for opt in param.opts}
 

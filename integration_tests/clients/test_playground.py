@@ -226,8 +226,9 @@ def test_ppo_trains_saves_and_plays(tmp_path):
         seed=1,
     )
     told = []
+    pendulum: Any = Pendulum()
     make_policy, params, _ = train(
-        environment=Pendulum(),
+        environment=pendulum,
         num_timesteps=320,
         num_evals=2,
         randomization_fn=lengths,
@@ -240,7 +241,7 @@ def test_ppo_trains_saves_and_plays(tmp_path):
         assert -EPISODE <= metrics["eval/episode_reward"] <= EPISODE
     saved = sorted(path for path in tmp_path.iterdir() if path.name.isdigit())
     loaded = train(
-        environment=Pendulum(), num_timesteps=0, restore_checkpoint_path=saved[-1], num_evals=0
+        environment=pendulum, num_timesteps=0, restore_checkpoint_path=saved[-1], num_evals=0
     )
     obs = jax.jit(Pendulum().reset)(jax.random.PRNGKey(2)).obs
     actions = [

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 PACKAGES = sorted((HERE.parents[1] / "packages").iterdir())
 SCRIPTS = {path.stem: path for path in sorted(HERE.glob("*.py")) if path != Path(__file__)}
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brax" / "clients"
-UV = [sys.executable, "-m", "uv"]
+UV: list[str | Path] = [sys.executable, "-m", "uv"]
 
 # Projects require `brax`, which is Google's distribution. It would overwrite these packages.
 OVERRIDES = "brax ; sys_platform == 'never'\n"
@@ -114,12 +114,16 @@ def call(command: list[str | Path], cwd: Path | None = None) -> str:
 
     A command that reaches the time limit is killed.
     """
-    command = [str(part) for part in command]
     # Otherwise the last line may be JAX's note that it left frames out.
     env = os.environ | {"JAX_TRACEBACK_FILTERING": "off"}
     try:
         done = subprocess.run(
-            command, cwd=cwd, env=env, stderr=subprocess.PIPE, text=True, timeout=TIME_LIMIT
+            [str(part) for part in command],
+            cwd=cwd,
+            env=env,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIME_LIMIT,
         )
     except subprocess.TimeoutExpired:
         return f"did not end within {TIME_LIMIT} s"

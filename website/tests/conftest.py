@@ -24,7 +24,7 @@ def show(site, browser):
     """Return a function that opens a page of the site from disk, and records what goes wrong."""
     contexts = []
 
-    def opened(name, width=1300, colors="light"):
+    def opened(name, width: int = 1300, colors: str = "light"):
         contexts.append(
             browser.new_context(viewport={"width": width, "height": 900}, color_scheme=colors)
         )

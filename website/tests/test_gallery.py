@@ -57,7 +57,7 @@ def test_a_page_is_of_the_present_model_and_format(name):
     sys = envs.get_environment("ant").sys if name == "ant" else gallery.system(name)
     numbers = {"pos": np.zeros((1, 0, 3))}
     part = viewer._part(sys, numbers, model["title"], model["dt"], None)
-    present = json.loads(re.search(r'"brax-model">(.*?)</script>', part)[1])
+    present = json.loads(re.findall(r'"brax-model">(.*?)</script>', part)[0])
     assert list(model) == list(present)
     for key, values in scene.describe(sys).items():
         assert str(model[key]) == str(values) or key == "geoms"

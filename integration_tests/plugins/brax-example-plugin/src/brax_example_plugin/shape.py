@@ -18,7 +18,9 @@ class Torus(GeometryType):
         aside = sqrt(point.x * point.x + point.y * point.y) - shape.size.x
         return sqrt(aside * aside + point.z * point.z) - shape.size.y
 
-    def mesh(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def mesh(
+        self, size: np.ndarray, points: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return a grid of 32 by 16 points over the two angles."""
         n, m = 32, 16
         i, j = (a.ravel() for a in np.meshgrid(np.arange(n), np.arange(m), indexing="ij"))
