@@ -69,6 +69,10 @@ def step():
     return jax.jit(lambda sys, state, act: pipeline.MJX.step(sys, state, act))
 
 
+def test_a_system_prints_the_name_of_its_file(robot):
+    assert repr(robot).startswith("System('robot', 3 links, 3 joints, ")
+
+
 def test_a_system_from_a_file_has_mujocos_model_and_counts(robot):
     model = mujoco.MjModel.from_xml_string(ROBOT)
     np.testing.assert_array_equal(robot.mj_model.keyframe("home").qpos, model.key_qpos[0])
