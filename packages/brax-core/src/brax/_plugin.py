@@ -83,6 +83,12 @@ def brax_actuators() -> list[Spec]:
         Spec("filterexact", "brax.actuators.filter:FILTER_EXACT", "the same, integrated exactly"),
         Spec("frozen", "brax.actuators.frozen:FROZEN", "disabled: it keeps its activation"),
         Spec("pid", "brax.actuators.pid:PID", "servo with the integral of its error"),
+        Spec("dcmotor", "brax.actuators.dc_motor:DC_MOTOR", "voltage, back-EMF and cogging"),
+        Spec(
+            "dcmotor_inductance",
+            "brax.actuators.dc_motor:DC_MOTOR_INDUCTANCE",
+            "the same, with a current that follows the voltage",
+        ),
         Spec("muscle", "brax.actuators.muscle:MUSCLE", "force by length, velocity, activation"),
     ]
 

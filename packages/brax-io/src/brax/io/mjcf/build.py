@@ -18,6 +18,7 @@ from brax.io.mjcf.elements.actuators import (
     activation_range,
     actuator_law,
     dynamics_numbers,
+    force_range,
     is_disabled,
     is_early,
     reflected,
@@ -258,7 +259,6 @@ def _actuators(
         # MuJoCo's documentation, flag/clampctrl: `disable` turns off the clamping of all controls.
         limited = clamped and model.actuator_ctrllimited[a]
         enabled = not is_disabled(model, a)
-        bounds = model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None
         builder.add_actuator(
             joints[on] if what in JOINT_TRANSMISSIONS else "",
             law.type,
@@ -276,7 +276,7 @@ def _actuators(
             ctrl_range=model.actuator_ctrlrange[a] if limited else None,
             activation_range=activation_range(model, a),
             # A disabled actuator stays in the model, so that controls keep their indices.
-            force_range=bounds if enabled else (0.0, 0.0),
+            force_range=force_range(model, a) if enabled else (0.0, 0.0),
             early=is_early(model, a),
             line=places.get(("actuator", a), ""),
         )

@@ -22,13 +22,14 @@ _TYPES = {
     ("muscle", "muscle"): "muscle",
     ("none", "pid"): "general",
     ("pid", "pid"): "pid",
+    ("dcmotor", "dcmotor"): "dcmotor",
 }
-"""Actuator types by MuJoCo's dynamics and gain; only a muscle has a muscle's bias."""
+"""Actuator types by MuJoCo's dynamics and gain; muscles and DC motors have their own bias."""
 
 _PID_PLUGIN = "mujoco.pid"
 
-_POSITION_INPUT = 1
-"""MuJoCo's number of the input `pos` of a PID controller, alone."""
+_POSITION, _VELOCITY, _FEEDFORWARD, _VOLTAGE = 1, 2, 4, 8
+"""MuJoCo's numbers of the inputs `pos`, `vel`, `ff` and `voltage`; several inputs are their sum."""
 
 JOINT_TRANSMISSIONS = ("joint", "jointinparent")
 """Transmissions through a joint; for a joint with one degree of freedom they are the same."""
@@ -60,6 +61,8 @@ def actuator_law(model: mujoco.MjModel, actuator: int, plugin_type: str = "") ->
     if is_pid_plugin(model, actuator):
         return _pid_plugin_law(model, actuator)
     dynamics, gain, bias = _words(model, actuator)
+    if gain == "dcmotor":
+        return _dc_motor_law(model, actuator)
     numbers = model.actuator_gainprm[actuator].copy(), model.actuator_biasprm[actuator].copy()
     if gain == "muscle":
         # MuJoCo's documentation, actuator/muscle: a negative `force` means that the peak force is
@@ -99,6 +102,34 @@ def _pid_plugin_law(model: mujoco.MjModel, actuator: int) -> Law:
     return Law("pid", [ki], [0, -kp, -kd]) if ki else Law("general", [kp], [0, -kp, -kd])
 
 
+def _dc_motor_law(model: mujoco.MjModel, actuator: int) -> Law:
+    """Return the force law of a DC motor, whose voltage is a combination of control and motion."""
+    resistance, constant, _, _, kp, _, kd, most = model.actuator_gainprm[actuator][:8]
+    # A controller's voltage R/K (kp (ctrl - l) + kd (ctrl - v)) + K v has one of the two controls,
+    # or instead of both a torque; the last term makes up for the back-EMF.
+    spec = model.actuator_ctrlspec[actuator]
+    if spec == _VOLTAGE:
+        voltage = [1.0, 0.0, 0.0, 0.0]
+    else:
+        per_torque = resistance / constant
+        by_ctrl = {_POSITION: kp, _VELOCITY: kd, _FEEDFORWARD: 1.0}[int(spec)]
+        gains = (by_ctrl, -kp, -kd + constant**2 / resistance)
+        voltage = [*(per_torque * gain for gain in gains), most]
+    limited = model.actuator_forcelimited[actuator]
+    torque = float(model.actuator_forcerange[actuator, 1]) if limited else 0.0
+    name = "dcmotor_inductance" if model.actuator_actnum[actuator] else "dcmotor"
+    bias = model.actuator_biasprm[actuator, :3].tolist()
+    return Law(name, [*voltage, float(resistance), float(constant), torque], bias)
+
+
+def force_range(model: mujoco.MjModel, actuator: int) -> Sequence[float] | None:
+    """Return the bounds of an actuator's force; None for none."""
+    # The bound of a DC motor is part of its law, because its cogging torque has none.
+    if not model.actuator_forcelimited[actuator] or _words(model, actuator)[1] == "dcmotor":
+        return None
+    return model.actuator_forcerange[actuator]
+
+
 def activation_range(model: mujoco.MjModel, actuator: int) -> Sequence[float] | None:
     """Return the bounds of an actuator's activation; None for none."""
     if is_pid_plugin(model, actuator):
@@ -113,6 +144,8 @@ def is_early(model: mujoco.MjModel, actuator: int) -> bool:
     if is_pid_plugin(model, actuator):
         # The plugin's integral has the error of the present step.
         return bool(_pid_gains(model, actuator)[1])
+    if _words(model, actuator)[1] == "dcmotor" and not model.actuator_actnum[actuator]:
+        return False  # it has no activation
     return bool(model.actuator_actearly[actuator])
 
 
@@ -195,17 +228,12 @@ def _pid_problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
     if slews:
         yield Reason.of("slewmax of a PID controller is not supported", remedy="leave it out")
     # Only MuJoCo 4 has controllers with several inputs.
-    alone = np.full(len(model.actuator_trntype), _POSITION_INPUT)
+    alone = np.full(len(model.actuator_trntype), _POSITION)
     inputs = getattr(model, "actuator_ctrlspec", alone)[actuator]
-    if not plugin and inputs != _POSITION_INPUT:
+    if not plugin and inputs != _POSITION:
         what = "a PID controller with other inputs is not supported"
         yield Reason.of(what, remedy='write input="pos"')
-    # MuJoCo moves setpoints of rotations in space to the nearest turn.
-    on, _ = model.actuator_trnid[actuator]
-    drives = keyword(mujoco.mjtTrn, model.actuator_trntype[actuator])
-    on_joint = drives in JOINT_TRANSMISSIONS
-    kind = keyword(mujoco.mjtJoint, model.jnt_type[on]) if on_joint else ""
-    if drives == "site" or kind in ("ball", "free"):
+    if _drives_rotation(model, actuator):
         yield "a PID controller is only supported on hinges, slides, tendons and slider-cranks"
     implicit = (mujoco.mjtIntegrator.mjINT_IMPLICIT, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
     if plugin and model.opt.integrator in implicit:
@@ -213,14 +241,51 @@ def _pid_problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
         yield Reason.of(what, remedy="use the actuator 'pid'")
 
 
+def _drives_rotation(model: mujoco.MjModel, actuator: int) -> bool:
+    """Return whether an actuator is on a site, or on a ball or free joint.
+
+    MuJoCo moves setpoints of rotations in space to the nearest turn.
+    """
+    on, _ = model.actuator_trnid[actuator]
+    drives = keyword(mujoco.mjtTrn, model.actuator_trntype[actuator])
+    on_joint = drives in JOINT_TRANSMISSIONS
+    kind = keyword(mujoco.mjtJoint, model.jnt_type[on]) if on_joint else ""
+    return drives == "site" or kind in ("ball", "free")
+
+
+def _dc_motor_problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
+    """Yield what is not supported of a DC motor."""
+    if _words(model, actuator)[1] != "dcmotor":
+        return
+    gain, dynamics = model.actuator_gainprm[actuator], model.actuator_dynprm[actuator]
+    features = (
+        ("thermal", dynamics[2] or dynamics[3] or gain[2]),
+        ("lugre", dynamics[5]),
+        ("the integral gain (ki)", gain[5]),
+        ("slewmax", dynamics[7]),
+    )
+    for what, given in features:
+        if given:
+            yield Reason.of(f"{what} of a DC motor is not supported", remedy="leave it out")
+    single = (_POSITION, _VELOCITY, _FEEDFORWARD, _VOLTAGE)
+    if model.actuator_ctrlspec[actuator] not in single:
+        what = "a DC motor with several inputs or none is not supported"
+        yield Reason.of(what, remedy='give it one of input="voltage", "pos", "vel" and "ff"')
+    if not gain[0] > 0:
+        yield Reason.of("a DC motor without resistance is not supported", remedy="give it one")
+    if _drives_rotation(model, actuator):
+        yield "a DC motor is only supported on hinges, slides, tendons and slider-cranks"
+
+
 def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
     dynamics, gain, bias = _words(model, actuator)
     allowed = (
         ("dyntype", dynamics, dict.fromkeys(d for d, _ in _TYPES)),
         ("gaintype", gain, dict.fromkeys(g for _, g in _TYPES)),
-        ("biastype", bias, ("none", "affine", "muscle")),
+        ("biastype", bias, ("none", "affine", "muscle", "dcmotor")),
     )
     yield from _pid_problems(model, actuator)
+    yield from _dc_motor_problems(model, actuator)
     unknown = [
         Reason.of(
             f"{what} '{word}' is not supported",
@@ -233,8 +298,9 @@ def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
     yield from unknown
     if unknown:
         return
-    if (dynamics, gain) not in _TYPES or (gain == "muscle") != (bias == "muscle"):
+    own = any((gain == word) != (bias == word) for word in ("muscle", "dcmotor"))
+    if (dynamics, gain) not in _TYPES or own:
         yield (
             f"dyntype '{dynamics}' with gaintype '{gain}' and biastype '{bias}' is not supported; "
-            "a muscle has all three of a muscle, others none"
+            "a muscle has all three of a muscle, a DC motor all three of one, others none"
         )
