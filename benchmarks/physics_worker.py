@@ -146,7 +146,7 @@ class Bench(Physics):
         )
         model = mujoco_steps.exact(copy.copy(self.robot.model))
         found = mujoco_steps.contacts_at(self.sys, before)
-        theirs = mujoco_steps.with_contacts(self.sys, model, before, found)
+        theirs, _ = mujoco_steps.with_contacts(self.sys, model, before, found)
         return self._off(before.qd, ours, theirs, 1)
 
     def _off(

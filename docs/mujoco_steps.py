@@ -154,21 +154,29 @@ def largest_change(before: Before, qd: np.ndarray) -> np.ndarray:
     return np.maximum(np.abs(qd - before.qd).max(axis=1), 1e-9)
 
 
-def both_errors(
-    sys: System, model: mujoco.MjModel, before: Before, after: After
-) -> tuple[np.ndarray, np.ndarray | None]:
+class Errors(NamedTuple):
+    """Relative errors of accelerations, one for each state, and the readings of sensors."""
+
+    steps: np.ndarray
+    with_contacts: np.ndarray | None
+    """Errors against a step of MuJoCo that is given the contacts of `generalized`."""
+    sensordata: np.ndarray | None
+    """MuJoCo's readings before that step (states, nsensordata)."""
+
+
+def both_errors(sys: System, model: mujoco.MjModel, before: Before, after: After) -> Errors:
     """Return the errors of steps, and where some are large those with the contacts exchanged.
 
-    The latter are against a step of MuJoCo that is given the contacts of `generalized`. They are
-    None if all steps are close, if nothing collides, or if MuJoCo integrates by Runge-Kutta, whose
-    stages cannot be given contacts.
+    The latter are None if all steps are close, if nothing collides, or if MuJoCo integrates by
+    Runge-Kutta, whose stages cannot be given contacts.
     """
     moved = steps(sys, before).qd
     error = errors(before, moved, after.qd)
     if error.max() < CLOSE or not sys.collisions or model.opt.integrator == RK4:
-        return error, None
-    put = with_contacts(sys, model, before, contacts_at(sys, before))
-    return error, np.abs(moved - put).max(axis=1) / largest_change(before, after.qd)
+        return Errors(error, None, None)
+    put, read = with_contacts(sys, model, before, contacts_at(sys, before))
+    put_error = np.abs(moved - put).max(axis=1) / largest_change(before, after.qd)
+    return Errors(error, put_error, read)
 
 
 def depth(model: mujoco.MjModel, before: Before) -> float:
@@ -181,15 +189,23 @@ def depth(model: mujoco.MjModel, before: Before) -> float:
     return deepest
 
 
-def sensor_error(sys: System, model: mujoco.MjModel, before: Before) -> float | None:
+def sensor_error(
+    sys: System, model: mujoco.MjModel, before: Before, right: np.ndarray | None = None
+) -> float | None:
     """Return the largest error of a sensor at some states; None for a model without sensors.
 
     An error is relative to the largest number of the sensor at all states, if that is above 1.
     Sensors that are not supported are left out.
+
+    Args:
+        sys: the model.
+        model: MuJoCo's model.
+        before: the states.
+        right: MuJoCo's readings (states, nsensordata); None for those with its own contacts.
     """
     if not sys.sensor_names:
         return None
-    sys, data = _exact(sys), mujoco.MjData(model)
+    sys = _exact(sys)
     engine = plugins.get("pipeline", "generalized")
 
     def look(q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array) -> jax.Array:
@@ -199,19 +215,25 @@ def sensor_error(sys: System, model: mujoco.MjModel, before: Before) -> float | 
         return sensors.sensors(sys, state, ctrl)
 
     found = jax.jit(jax.vmap(look), compiler_options=QUICK)(*map(jnp.asarray, before))
-    right = []
+    right = _sensordata(model, before) if right is None else right
+    worst = 0.0
+    for name, mine in sensors.slices(sys).items():
+        sensor = names(model, "sensor").index(name)
+        theirs = right[:, model.sensor_adr[sensor] :][:, : model.sensor_dim[sensor]]
+        error = np.abs(np.asarray(found)[:, mine] - theirs).max()
+        worst = max(worst, float(error / max(1.0, np.abs(theirs).max())))
+    return worst
+
+
+def _sensordata(model: mujoco.MjModel, before: Before) -> np.ndarray:
+    """Return the readings of MuJoCo's sensors at some states (states, nsensordata)."""
+    data, read = mujoco.MjData(model), []
     for at in zip(*before, strict=True):
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = at
         mujoco.mj_forward(model, data)
-        right.append(data.sensordata.copy())
-    worst = 0.0
-    for name, mine in sensors.slices(sys).items():
-        sensor = names(model, "sensor").index(name)
-        theirs = np.array(right)[:, model.sensor_adr[sensor] :][:, : model.sensor_dim[sensor]]
-        error = np.abs(np.asarray(found)[:, mine] - theirs).max()
-        worst = max(worst, float(error / max(1.0, np.abs(theirs).max())))
-    return worst
+        read.append(data.sensordata.copy())
+    return np.array(read)
 
 
 def contacts_at(sys: System, before: Before) -> Found:
@@ -228,14 +250,16 @@ def contacts_at(sys: System, before: Before) -> Found:
     return Found(*map(np.asarray, out))
 
 
-def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Found) -> np.ndarray:
-    """Return the velocities after a step of MuJoCo with exchanged contacts.
+def with_contacts(
+    sys: System, model: mujoco.MjModel, before: Before, found: Found
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the velocities after a step of MuJoCo with exchanged contacts, and its sensors before.
 
     Depths, positions and normals are exchanged. All else of a contact is that of the nearest of
     MuJoCo's between the same links. Where MuJoCo has none between them it is that of one in another
     state, or where the geoms may be a metre apart; where there is none either there is no contact.
     """
-    data, after, link = mujoco.MjData(model), [], _links(sys, model)
+    data, after, read, link = mujoco.MjData(model), [], [], _links(sys, model)
     others = _contacts_of_pairs(model, before, link)
     for i, at in enumerate(zip(*before, strict=True)):
         mujoco.mj_resetData(model, data)
@@ -265,9 +289,13 @@ def with_contacts(sys: System, model: mujoco.MjModel, before: Before, found: Fou
         mujoco.mj_fwdAcceleration(model, data)
         mujoco.mj_fwdConstraint(model, data)
         data.qacc_warmstart[:] = data.qacc
+        mujoco.mj_fwdConstraint(model, data)
+        for look in (mujoco.mj_sensorPos, mujoco.mj_sensorVel, mujoco.mj_sensorAcc):
+            look(model, data)
+        read.append(data.sensordata.copy())
         mujoco.mj_step2(model, data)
         after.append(data.qvel.copy())
-    return np.array(after)
+    return np.array(after), np.array(read)
 
 
 def _surface_velocity(

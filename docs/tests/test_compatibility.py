@@ -60,6 +60,9 @@ def test_a_folder_is_tried_file_by_file_and_only_once(script, tmp_path, monkeypa
     models.mkdir()
     for name, text in FOLDER.items():
         (models / name).write_text(text)
+    monkeypatch.setattr("sys.argv", ["compatibility", "--models", "robots", "--largest", "0"])
+    script.main()
+    assert "| agrees.xml | loads | 1 degrees of freedom |" in capsys.readouterr().out
     monkeypatch.setattr("sys.argv", ["compatibility", "--models", "robots"])
     script.main()
     first = capsys.readouterr().out
