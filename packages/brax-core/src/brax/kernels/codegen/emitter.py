@@ -6,11 +6,10 @@ lane of a vector register, or *uniform*, the same in all lanes. Each lane holds 
 
 The emitter keeps a list of instructions for each depth of loops. An instruction goes to the
 smallest depth at which its operands are available. So loop-invariant values are hoisted out of
-loops, and batch-invariant values are computed once for the whole batch. An instruction whose text
+loops, and batch-invariant values are computed once for the whole batch. An instruction whose result
 is available already is not emitted again (common subexpression elimination).
 """
 
-import re
 import struct
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,6 +17,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from brax.kernels.codegen import ir
+from brax.kernels.codegen.ir import Effect, Group, Instruction, Type
 
 Value = Any
 """The name of an instruction's result (a `str`), or a NumPy scalar."""
@@ -28,9 +30,6 @@ LLVM_TYPES = {
 }
 """LLVM's scalar type for each type code: NumPy's kind and the size in bytes. LLVM's integers have
 no sign, the instructions have. The code of truth values, `b1`, is `i1` in registers."""
-
-LLVM_TYPE_BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
-"""Size of each of LLVM's scalar types, in bytes."""
 
 
 class TooLong(Exception):
@@ -94,17 +93,19 @@ class BufferElement:
         self.buffer, self.index = buffer, index
 
 
-class InstructionGroup(NamedTuple):
-    """Instructions that stay together when the schedule changes their order."""
+class Routine(NamedTuple):
+    """A function of the module."""
 
-    text: str
-    """The instructions, one a line."""
-    result: str = ""
-    """The name of the result; empty if the group has a side effect instead."""
-    jump: bool = False
-    """True if the group ends a basic block, so that nothing may move across it."""
-    loads: bool = False
-    """True if the group reads the buffers that it names, besides its side effect."""
+    operands: tuple[tuple[str, Type], ...]
+    """The names and types of its operands."""
+    type: Type
+    """The type of its result: of several, a structure."""
+    body: Sequence[Instruction]
+    """Its instructions."""
+
+
+Key = tuple[Any, ...]
+"""An expression, by which its value is found again: the operation first, the operands last."""
 
 
 class Emitter:
@@ -119,22 +120,23 @@ class Emitter:
             for_gpu: whether the kernel is for a GPU, which has no C library.
         """
         self.lanes, self.max_values, self.for_gpu = lanes, max_values, for_gpu
-        self.slots: dict[str, tuple[str, int]] = {}
+        self.slots: dict[str, tuple[Type, int]] = {}
         """The type of the numbers of each stack slot, and how many there are, by its name."""
-        self.blocks: list[list[InstructionGroup]] = [[], []]
+        self.blocks: list[list[Group]] = [[], []]
         """The instructions at each depth: before the loop over the batch (0), in it (1), and in
         loops of the kernel (from 2)."""
         self.declarations: set[str] = set()
         """Declarations of external functions that are called."""
-        self.routines: dict[str, tuple[str, int, str]] = {}
-        """The module's own functions by name: type and number of their results, and their text."""
+        self.routines: dict[str, Routine] = {}
+        """The module's own functions, by their names."""
         # The handler passes the batch size; the loop over the batch counts %first.
         self.wide: dict[str, bool] = {"%size": False, "%first": False}
         self._depth: dict[str, int] = {"%size": 0, "%first": 1}
-        self.available: list[dict[str, str]] = [{}, {}]
-        """For each depth, the values by their instructions: the available expressions."""
-        self.joined_buffers: list[dict[str, Buffer]] = [{}, {}]
-        """For each depth, buffers into which elements of several arrays were copied."""
+        self.available: list[dict[Key, str]] = [{}, {}]
+        """For each depth, the available expressions: values by what computes them."""
+        self.joined_buffers: list[dict[Key, Buffer]] = [{}, {}]
+        """For each depth, buffers into which elements of several arrays were copied, by these: a
+        value, or the name of its buffer and its index."""
         self.buffer_sizes: dict[str, int] = {}
         """The size of each buffer in bytes, by its name."""
         self.constants: dict[str, str] = {}
@@ -145,6 +147,7 @@ class Emitter:
         """For each loop of the kernel around the next instruction, whether it is a branch."""
         self._factors: dict[str, tuple[Value, Value]] = {}
         self._count = 0
+        self._types: dict[tuple[str, bool], Type] = {}
 
     def check_size(self) -> None:
         """Check that the kernel is not too long so far.
@@ -156,10 +159,13 @@ class Emitter:
         if self.max_values and self._count > self.max_values:
             raise TooLong
 
-    def type_of(self, code: str, wide: bool) -> str:
+    def type_of(self, code: str, wide: bool) -> Type:
         """Return LLVM's type of a value."""
-        scalar = LLVM_TYPES.get(code, "i1")
-        return f"<{self.lanes} x {scalar}>" if wide else scalar
+        found = self._types.get((code, wide))
+        if found is None:
+            found = Type(LLVM_TYPES.get(code, "i1"), self.lanes if wide else 0)
+            self._types[code, wide] = found
+        return found
 
     def suffix_of(self, code: str, wide: bool) -> str:
         """Return the end of an LLVM intrinsic's name for a type, such as `v8f32`."""
@@ -171,38 +177,53 @@ class Emitter:
         self._count += 1
         return f"%{prefix}{self._count}"
 
-    def emit(self, text: str, wide: bool, operands: tuple[Value, ...], depth: int = 0) -> str:
+    def emit(
+        self,
+        operation: str,
+        kind: Type,
+        operands: tuple[str, ...],
+        types: tuple[Type | None, ...],
+        alignment: int = 0,
+    ) -> str:
         """Emit an instruction without side effects at the depth of its operands, once.
 
         Args:
-            text: the instruction without the name of its result.
-            wide: whether the result is wide.
-            operands: the values that it reads, which decide the depth.
-            depth: the smallest depth; needed where the text reads `%first`, which is no operand.
+            operation: LLVM's name of it.
+            kind: the type of the result.
+            operands: the operands as LLVM writes them.
+            types: the type of each operand, see `Instruction.types`.
+            alignment: the alignment of an address, in bytes, where it is not that of the type.
 
         Returns:
             The name of the result.
         """
         # Loop-invariant code motion: the deepest operand decides where the instruction belongs.
+        # Literals, types and functions are available everywhere.
+        depth = 0
         for x in operands:
-            if is_runtime_value(x):
-                depth = max(depth, self._depth[x])
-        available = self.available[depth]
-        if text in available:
-            return available[text]
+            depth = max(depth, self._depth.get(x, 0))
+        available, key = self.available[depth], (operation, kind, types, operands)
+        if key in available:
+            return available[key]
         self._count += 1
         name = f"%v{self._count}"
-        self.wide[name] = wide
+        self.wide[name] = bool(kind.lanes)
         self._depth[name] = depth
-        self.blocks[depth].append(InstructionGroup(f"{name} = {text}", name))
-        available[text] = name
+        instruction = Instruction(operation, operands, types, kind, name, alignment=alignment)
+        self.blocks[depth].append((instruction,))
+        available[key] = name
         return name
 
-    def emit_effect(self, text: str, jump: bool = False, loads: bool = False) -> None:
-        """Emit an instruction with a side effect at the current depth."""
+    def address(self, element: Type, base: str, index: int | str) -> str:
+        """Emit the computation of an element's address, by an index of type `i8`."""
+        operands = str(element), base, str(index)
+        return self.emit("getelementptr", ir.PTR, operands, (None, ir.PTR, ir.I64))
+
+    def emit_effect(self, *group: Instruction) -> None:
+        """Emit instructions that stay together, with a side effect, at the current depth."""
         # Open loops compute what the effect may depend on, so they have to end before it.
         self._close_loops()
-        self.blocks[-1].append(InstructionGroup(text, jump=jump, loads=loads))
+        self.blocks[-1].append(group)
 
     def load(self, place: str, code: str, wide: bool, index: Value = 0) -> str:
         """Load a value from a stack slot at the current depth; a store may have changed it."""
@@ -213,10 +234,9 @@ class Emitter:
         """Load an element of a stack slot at a depth, and return its name."""
         name, kind, at = self.fresh_name("v"), self.type_of(code, wide), self.fresh_name("p")
         self.wide[name], self._depth[name] = wide, depth
-        address = f"{at} = getelementptr {kind}, ptr {place}, i32 {index}"
-        # Address and load are one group: liveness is read from the buffer's name in the text.
+        # Address and load are one group, of which the buffer is an operand: liveness is read there.
         self.blocks[depth].append(
-            InstructionGroup(f"{address}\n{name} = load {kind}, ptr {at}", name)
+            (ir.address(at, kind, place, str(index)), ir.load(name, kind, at))
         )
         return name
 
@@ -235,8 +255,9 @@ class Emitter:
         """Store a value in a stack slot at a depth."""
         kind, operands = self.type_of(code, wide), self.operand(x, code, wide)
         at = self.fresh_name("p")
-        address = f"{at} = getelementptr {kind}, ptr {place}, i32 {index}"
-        self.blocks[depth].append(InstructionGroup(f"{address}\nstore {kind} {operands}, ptr {at}"))
+        self.blocks[depth].append(
+            (ir.address(at, kind, place, str(index)), ir.store(operands, kind, at))
+        )
 
     def element(self, values: Sequence[Value], index: Value, code: str) -> Value:
         """Return one of several values by an index that all lanes share.
@@ -255,17 +276,18 @@ class Emitter:
         # The table is filled once, as far out of the loops as its values are available; only the
         # load depends on the index.
         depth = max((self._depth[x] for x in values if is_runtime_value(x)), default=0)
-        available, key = self.available[depth], f"table {code} {', '.join(map(str, values))}"
+        texts = tuple(str(x) if is_runtime_value(x) else literal(x, code) for x in values)
+        available, key = self.available[depth], ("table", code, texts)
         if key not in available:
             available[key] = self.stack_slot(code, wide, len(values))
             for i, x in enumerate(values):
                 self._store(x, code, wide, available[key], i, depth)
         table = available[key]
         depth = max(depth, self._depth[index])
-        available, key = self.available[depth], f"{index} of {table}"
-        if key not in available:
-            available[key] = self._load(table, code, wide, index, depth)
-        return available[key]
+        available, place = self.available[depth], ("element", (table, index))
+        if place not in available:
+            available[place] = self._load(table, code, wide, index, depth)
+        return available[place]
 
     def _close_loops(self) -> None:
         """End the loops over large arrays that are still open."""
@@ -301,13 +323,12 @@ class Emitter:
 
     def forget(self, buffers: AbstractSet[str]) -> None:
         """Forget what was read from buffers, by their names, since they have been overwritten."""
-        if not buffers:
-            return
-        name = re.compile("(?:" + "|".join(map(re.escape, sorted(buffers))) + r")\b")
-        tables: list[dict[str, Any]] = [*self.available, *self.joined_buffers]
-        for table in tables:
-            for key in [key for key in table if name.search(key)]:
-                del table[key]
+        for available in self.available:
+            for key in [key for key in available if not buffers.isdisjoint(key[-1])]:
+                del available[key]
+        for joined in self.joined_buffers:
+            for key in [key for key in joined if any(x[0] in buffers for x in key)]:
+                del joined[key]
 
     def new_value(self, wide: bool, depth: int) -> str:
         """Return the name of a value that the caller defines, such as a loop counter."""
@@ -321,11 +342,15 @@ class Emitter:
         self.wide[name], self._depth[name] = False, 0
         return name
 
-    def alignment(self, kind: str) -> int:
+    def declare_function(self, name: str, result: Type, *operands: Type) -> None:
+        """Declare an external function."""
+        self.declarations.add(f"declare {result} {name}({', '.join(map(str, operands))})")
+
+    def alignment(self, kind: Type) -> int:
         """Return the alignment of a number of an LLVM type in an operand or a result, in bytes."""
         # A CPU's kernel may begin anywhere in XLA's arrays. A GPU's threads are numbered from the
         # start of an array, and would load what is not aligned byte by byte.
-        return LLVM_TYPE_BYTES[kind] if self.for_gpu else 1
+        return kind.bytes if self.for_gpu else 1
 
     def depth(self, x: Value) -> int:
         """Return the number of loops around a value's definition."""
@@ -336,9 +361,7 @@ class Emitter:
     def buffer(self, code: str, wide: bool, depth: int, count: int) -> Buffer:
         """Return a new buffer for some numbers of one type; `stack` gives it memory later."""
         name = self.fresh_name("m")
-        # A wide element takes one number for each lane.
-        kind = LLVM_TYPES[_stored_code(code)]
-        self.buffer_sizes[name] = count * (self.lanes if wide else 1) * LLVM_TYPE_BYTES[kind]
+        self.buffer_sizes[name] = count * self.type_of(_stored_code(code), wide).bytes
         return Buffer(name, code, wide, depth)
 
     def constant_buffer(self, values: Sequence[Any], code: str) -> Buffer:
@@ -367,38 +390,47 @@ class Emitter:
         if self.widest(index):
             x = self._gather(buffer, code, str(index))
         else:
-            kind, size, end = self.type_of(code, buffer.wide), "i32", ""
+            kind, size, alignment = self.type_of(code, buffer.wide), ir.I32, 0
             step = kind
             if buffer.batch_strided:
                 # The product of batch and elements may not fit into 32 bits.
-                index, size, step = self._batch_offset(index, False), "i64", LLVM_TYPES[code]
-                end = f", align {self.alignment(step)}"
-            address = f"getelementptr {step}, ptr {buffer.name}, {size} {index}"
-            x = self._load_once(address, f"load {kind}, ptr ", end, buffer, index)
+                index, size = self._batch_offset(index, False), ir.I64
+                step = self.type_of(code, False)
+                alignment = self.alignment(step)
+            place = ir.address("", step, buffer.name, str(index), size)
+            x = self._load_once(place, ir.load("", kind, "", alignment), buffer, index)
         return x if buffer.code != "b1" else self.compare("icmp ne", code, x, np.int32(0))
 
     def _load_once(
-        self, address: str, before: str, after: str, buffer: Buffer, index: Value
+        self, place: Instruction, read: Instruction, buffer: Buffer, index: Value
     ) -> str:
         """Emit a load that no earlier load has made, together with its address.
 
         A buffer is written once, so a second load of the same element gives the same number.
+
+        Args:
+            place: computes the address; without a result.
+            read: the load, without a result, and without its operand that is the address.
+            buffer: the buffer.
+            index: the index of the element.
         """
-        depth, key = max(buffer.depth, self.depth(index)), f"{before} {address}"
-        if key not in self.available[depth]:
+        depth = max(buffer.depth, self.depth(index))
+        available, key = self.available[depth], (read, place.types, place.operands)
+        if key not in available:
             at, x = self.fresh_name("p"), self.new_value(buffer.wide or self.widest(index), depth)
-            # The group keeps the buffer's name beside its use, from which liveness is found.
+            operands = tuple(name or at for name in read.operands)
+            # The buffer is an operand of the load's group, from which its liveness is found.
             self.blocks[depth].append(
-                InstructionGroup(f"{at} = {address}\n{x} = {before}{at}{after}", x)
+                (place._replace(result=at), read._replace(result=x, operands=operands))
             )
-            self.available[depth][key] = x
-        return self.available[depth][key]
+            available[key] = x
+        return available[key]
 
     def _batch_offset(self, index: Value, wide: bool) -> str:
         """Return where an operand's element is for the first lane, as an `i8` count of elements."""
         if is_runtime_value(index):
             kinds = self.type_of("i4", wide), self.type_of("i8", wide)
-            index = self.emit(f"sext {kinds[0]} {index} to {kinds[1]}", wide, (index,))
+            index = self.emit("sext", kinds[1], (index,), kinds[:1])
         else:
             index = np.int64(index)
         # The batch is the last axis: element `index` of environment `first`.
@@ -412,35 +444,38 @@ class Emitter:
             index, size = self._batch_offset(index, True), "i8"
         elif buffer.wide:
             index = self.apply("mul", "i4", index, np.int32(n))
-        kind = self.type_of(size, True)
         if buffer.wide:
             index = self._of_each_lane(index, size)
-        address = f"getelementptr {LLVM_TYPES[code]}, ptr {buffer.name}, {kind} {index}"
-        result, mask = self.type_of(code, True), f"<{n} x i1>"
+        number = self.type_of(code, False)
+        place = ir.address("", number, buffer.name, index, self.type_of(size, True))
+        result, mask = self.type_of(code, True), self.type_of("b1", True)
         function = f"@llvm.masked.gather.{self.suffix_of(code, True)}.v{n}p0"
-        self.declarations.add(f"declare {result} {function}(<{n} x ptr>, i32, {mask}, {result})")
-        end = f", i32 {LLVM_TYPE_BYTES[LLVM_TYPES[code]]}, {mask} splat (i1 true), {result} poison)"
-        return self._load_once(
-            address, f"call {result} {function}(<{n} x ptr> ", end, buffer, index
+        self.declare_function(function, result, place.type, ir.I32, mask, result)
+        read = Instruction(
+            "call",
+            (function, "", str(number.bytes), "splat (i1 true)", "poison"),
+            (None, place.type, ir.I32, mask, result),
+            result,
+            effect=Effect.READS,
         )
+        return self._load_once(place, read, buffer, index)
 
     def _of_each_lane(self, index: Value, code: str) -> str:
         """Return the index of each lane's own number, from that of the first lane's."""
         # The lanes of an element lie side by side: lane i has the i-th number from there on.
         kind = self.type_of(code, True)
         lanes = ", ".join(f"{LLVM_TYPES[code]} {i}" for i in range(self.lanes))
-        return self.emit(f"add {kind} {index}, <{lanes}>", True, (index,))
+        return self.emit("add", kind, (index, f"<{lanes}>"), (kind, None))
 
-    def store_element(self, buffer: Buffer, index: Value, x: Value) -> InstructionGroup:
+    def store_element(self, buffer: Buffer, index: Value, x: Value) -> Group:
         """Return the store of a number in a buffer; the caller places it in the right loop."""
-        code, operands = _stored_code(buffer.code), self.operand(x, buffer.code, buffer.wide)
+        code, operand = _stored_code(buffer.code), self.operand(x, buffer.code, buffer.wide)
+        kind = self.type_of(code, buffer.wide)
         # Truth values are stored as 0 and -1, and compared with zero when they are loaded.
         if buffer.code == "b1":
-            kinds = self.type_of("b1", buffer.wide), self.type_of(code, buffer.wide)
-            operands = self.emit(f"sext {kinds[0]} {operands} to {kinds[1]}", buffer.wide, (x,))
-        kind, at = self.type_of(code, buffer.wide), self.fresh_name("p")
-        address = f"{at} = getelementptr {kind}, ptr {buffer.name}, i32 {index}"
-        return InstructionGroup(f"{address}\nstore {kind} {operands}, ptr {at}")
+            operand = self.emit("sext", kind, (operand,), (self.type_of("b1", buffer.wide),))
+        at = self.fresh_name("p")
+        return ir.address(at, kind, buffer.name, str(index)), ir.store(operand, kind, at)
 
     def store_where(self, buffer: Buffer, index: Value, x: Value, where: Value) -> None:
         """Store a number where a truth value holds, in each lane at an index of its own."""
@@ -449,23 +484,29 @@ class Emitter:
             # Without a mask something is stored in any case: at the first place, what is there.
             index = self.select(where, index, np.int32(0), "i4")
             at, old, new = (self.fresh_name("v") for _ in range(3))
+            pair = self.operand(x, buffer.code, False), old
             self.emit_effect(
-                f"{at} = getelementptr {kind}, ptr {buffer.name}, i32 {index}\n"
-                f"{old} = load {kind}, ptr {at}\n"
-                f"{new} = select i1 {where}, {kind} {self.operand(x, buffer.code, False)}, "
-                f"{kind} {old}\nstore {kind} {new}, ptr {at}"
+                ir.address(at, kind, buffer.name, str(index)),
+                ir.load(old, kind, at),
+                Instruction("select", (str(where), *pair), (ir.I1, kind, kind), kind, new),
+                ir.store(new, kind, at),
             )
             return
-        n, number = self.lanes, LLVM_TYPES[buffer.code]
+        n, number = self.lanes, self.type_of(buffer.code, False)
         index = self._of_each_lane(self.apply("mul", "i4", index, np.int32(n)), "i4")
         function = f"@llvm.masked.scatter.{self.suffix_of(buffer.code, True)}.v{n}p0"
-        self.declarations.add(f"declare void {function}({kind}, <{n} x ptr>, i32, <{n} x i1>)")
-        at, size = self.fresh_name("v"), LLVM_TYPE_BYTES[number]
-        self.emit_effect(
-            f"{at} = getelementptr {number}, ptr {buffer.name}, <{n} x i32> {index}\n"
-            f"call void {function}({kind} {self.operand(x, buffer.code, True)}, "
-            f"<{n} x ptr> {at}, i32 {size}, <{n} x i1> {self.operand(where, 'b1', True)})"
+        at = self.fresh_name("v")
+        place = ir.address(at, number, buffer.name, index, self.type_of("i4", True))
+        mask = self.type_of("b1", True)
+        self.declare_function(function, ir.VOID, kind, place.type, ir.I32, mask)
+        given = self.operand(x, buffer.code, True), self.operand(where, "b1", True)
+        write = Instruction(
+            "call",
+            (function, given[0], at, str(number.bytes), given[1]),
+            (None, kind, place.type, ir.I32, mask),
+            effect=Effect.WRITES,
         )
+        self.emit_effect(place, write)
 
     def widest(self, *values: Value) -> bool:
         """Return whether any of the values is wide."""
@@ -482,50 +523,53 @@ class Emitter:
         kind = self.type_of(code, True)
         scalar = self.type_of(code, False)
         # LLVM's idiom for a broadcast, which its back end turns into one instruction.
-        first = self.emit(f"insertelement {kind} poison, {scalar} {x}, i32 0", True, (x,))
-        mask = f"<{self.lanes} x i32> zeroinitializer"
-        return self.emit(f"shufflevector {kind} {first}, {kind} poison, {mask}", True, (x,))
+        first = self.emit("insertelement", kind, ("poison", x, "0"), (kind, scalar, ir.I32))
+        types = kind, kind, self.type_of("i4", True)
+        return self.emit("shufflevector", kind, (first, "poison", "zeroinitializer"), types)
 
     def apply(self, instruction: str, code: str, *values: Value) -> str:
         """Emit an instruction whose operands all have one type."""
         # One wide operand makes the result wide; uniform ones are broadcast.
         wide = self.widest(*values)
-        operands = ", ".join(self.operand(x, code, wide) for x in values)
-        return self.emit(f"{instruction} {self.type_of(code, wide)} {operands}", wide, values)
+        kind = self.type_of(code, wide)
+        return self._apply(instruction, kind, kind, [self.operand(x, code, wide) for x in values])
+
+    def _apply(self, operation: str, result: Type, kind: Type, operands: Sequence[str]) -> str:
+        """Emit an instruction whose operands all have one type, which is written once."""
+        types = kind, *(None,) * (len(operands) - 1)
+        return self.emit(operation, result, tuple(operands), types)
 
     def intrinsic(self, name: str, code: str, *values: Value) -> str:
         """Emit a call of an LLVM intrinsic on numbers of one type, which acts on all lanes."""
         wide = self.widest(*values)
         kind = self.type_of(code, wide)
         function = f"@llvm.{name}.{self.suffix_of(code, wide)}"
-        self.declarations.add(f"declare {kind} {function}({', '.join([kind] * len(values))})")
-        operands = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
-        return self.emit(f"call {kind} {function}({operands})", wide, values)
+        self.declare_function(function, kind, *(kind,) * len(values))
+        return self._call(function, kind, kind, [self.operand(x, code, wide) for x in values])
+
+    def _call(self, function: str, result: Type, kind: Type, operands: Sequence[str]) -> str:
+        """Emit a call of a function without side effects, whose operands all have one type."""
+        types = None, *(kind,) * len(operands)
+        return self.emit("call", result, (function, *operands), types)
 
     def library_call(self, name: str, code: str, *values: Value) -> str:
         """Emit calls of a function of C's mathematics library, for one lane after another."""
         scalar = self.type_of(code, False)
         symbol = f"@{name}{'f' if code == 'f4' else ''}"
-        self.declarations.add(f"declare {scalar} {symbol}({', '.join([scalar] * len(values))})")
-
-        def call(emitter: Emitter, operands: list[str]) -> str:
-            arguments = ", ".join(f"{scalar} {x}" for x in operands)
-            return emitter.emit(f"call {scalar} {symbol}({arguments})", False, tuple(operands))
+        self.declare_function(symbol, scalar, *(scalar,) * len(values))
 
         # C's library has no vector functions: the lanes are extracted, called, inserted again.
         def by_lane(emitter: Emitter, *operands: str) -> tuple[Value]:
             if not emitter.widest(*operands):
-                return (call(emitter, list(operands)),)
+                return (emitter._call(symbol, scalar, scalar, operands),)
             kind, result = emitter.type_of(code, True), "poison"
             for lane in range(emitter.lanes):
-                scalars = [
-                    emitter.emit(f"extractelement {kind} {x}, i32 {lane}", False, (x,))
-                    for x in operands
-                ]
-                one = call(emitter, scalars)
-                result = emitter.emit(
-                    f"insertelement {kind} {result}, {scalar} {one}, i32 {lane}", True, (one,)
-                )
+                at = str(lane)
+                types = kind, ir.I32
+                scalars = [emitter.emit("extractelement", scalar, (x, at), types) for x in operands]
+                one = emitter._call(symbol, scalar, scalar, scalars)
+                given = result, one, at
+                result = emitter.emit("insertelement", kind, given, (kind, scalar, ir.I32))
             return (result,)
 
         return self.routine(name, code, by_lane, *values)[0]
@@ -556,29 +600,29 @@ class Emitter:
             for x in names:
                 inner.wide[x], inner._depth[x] = wide, 0
             results = [inner.operand(x, code, wide) for x in build(inner, *names)]
-            struct_type = f"{{{', '.join([kind] * len(results))}}}"
+            struct = kind._replace(members=len(results))
             # A function of LLVM has one result: a structure of all of them.
             value = "poison"
             for i, x in enumerate(results):
-                text = f"insertvalue {struct_type} {value}, {kind} {x}, {i}"
-                value = inner.emit(text, wide, (x,))
-            operands = ", ".join(f"{kind} {x}" for x in names)
-            body = [*(line.text for line in inner.blocks[0]), f"ret {struct_type} {value}"]
-            text = "\n".join([f"define internal {struct_type} {symbol}({operands}) {{", *body, "}"])
-            self.routines[symbol] = struct_type, len(results), text
+                value = inner.emit("insertvalue", struct, (value, x, str(i)), (struct, kind, None))
+            body = [i for group in inner.blocks[0] for i in group]
+            end = Instruction("ret", (value,), (struct,), effect=Effect.CONTROL)
+            operands = tuple((x, kind) for x in names)
+            self.routines[symbol] = Routine(operands, struct, [*body, end])
             self.declarations |= inner.declarations
             self.routines |= inner.routines
-        struct_type, count, _ = self.routines[symbol]
-        operands = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
-        call = self.emit(f"call {struct_type} {symbol}({operands})", wide, values)
+        struct = self.routines[symbol].type
+        call = self._call(symbol, struct, kind, [self.operand(x, code, wide) for x in values])
         return [
-            self.emit(f"extractvalue {struct_type} {call}, {i}", wide, (call,))
-            for i in range(count)
+            self.emit("extractvalue", kind, (call, str(i)), (struct, None))
+            for i in range(struct.members)
         ]
 
     def compare(self, predicate: str, code: str, x: Value, y: Value) -> str:
         """Emit a comparison of two numbers: `fcmp` or `icmp` with a predicate."""
-        return self.apply(predicate, code, x, y)
+        wide = self.widest(x, y)
+        operands = [self.operand(each, code, wide) for each in (x, y)]
+        return self._apply(predicate, self.type_of("b1", wide), self.type_of(code, wide), operands)
 
     def any_lane(self, x: Value) -> str:
         """Return whether a truth value holds in any of the lanes, as a uniform value."""
@@ -586,8 +630,8 @@ class Emitter:
         if not self.widest(x):
             return self.operand(x, "b1", False)
         kind, function = self.type_of("b1", True), f"@llvm.vector.reduce.or.v{self.lanes}i1"
-        self.declarations.add(f"declare i1 {function}({kind})")
-        return self.emit(f"call i1 {function}({kind} {x})", False, (x,))
+        self.declare_function(function, ir.I1, kind)
+        return self._call(function, ir.I1, kind, [x])
 
     def select(self, which: Value, yes: Value, no: Value, code: str) -> Value:
         """Return `yes` where a truth value holds and `no` elsewhere."""
@@ -600,15 +644,16 @@ class Emitter:
         kind = self.type_of(code, wide)
         # LLVM takes a scalar condition for wide values as well: it is not broadcast.
         wide_condition = wide and self.wide[which]
-        mask = f"{self.type_of('b1', wide_condition)} {self.operand(which, 'b1', wide_condition)}"
-        pair = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in (yes, no))
-        return self.emit(f"select {mask}, {pair}", wide, (which, yes, no))
+        types = self.type_of("b1", wide_condition), kind, kind
+        mask = self.operand(which, "b1", wide_condition)
+        pair = self.operand(yes, code, wide), self.operand(no, code, wide)
+        return self.emit("select", kind, (mask, *pair), types)
 
     def convert(self, instruction: str, x: Value, before: str, after: str) -> str:
         """Emit a conversion instruction from one type to another."""
         wide = self.wide[x]
         kinds = self.type_of(before, wide), self.type_of(after, wide)
-        return self.emit(f"{instruction} {kinds[0]} {x} to {kinds[1]}", wide, (x,))
+        return self.emit(instruction, kinds[1], (x,), kinds[:1])
 
     def saturating_cast(self, name: str, x: Value, before: str, after: str) -> str:
         """Convert a float to the nearest integer towards zero that its type has."""
@@ -618,8 +663,8 @@ class Emitter:
         # XLA saturates too; the plain instruction is undefined for numbers out of range.
         ends = f"{lanes}i{8 * int(after[1])}.{lanes}f{8 * int(before[1])}"
         function = f"@llvm.{name}.sat.{ends}"
-        self.declarations.add(f"declare {kinds[1]} {function}({kinds[0]})")
-        return self.emit(f"call {kinds[1]} {function}({kinds[0]} {x})", wide, (x,))
+        self.declare_function(function, kinds[1], kinds[0])
+        return self._call(function, kinds[1], kinds[0], [x])
 
     def multiply(self, code: str, x: Value, y: Value) -> Value:
         """Return the product of two floats, and remember its factors for `add` and `subtract`."""

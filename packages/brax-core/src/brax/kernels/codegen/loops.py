@@ -18,14 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from brax.kernels.codegen import ir
 from brax.kernels.codegen.emitter import (
     Buffer,
     BufferElement,
     Emitter,
-    InstructionGroup,
+    Key,
     Value,
     is_runtime_value,
 )
+from brax.kernels.codegen.ir import Group, Instruction
 from brax.kernels.codegen.lowering import scalars
 from brax.kernels.codegen.lowering.arrays import ElementArray
 
@@ -46,9 +48,9 @@ class _LoopBody:
     """The number of loops around the loop."""
     counters: list[tuple[Value, int]]
     """Loop counters and their ends. The last is the innermost and counts along the last axis."""
-    instructions: list[InstructionGroup] = field(default_factory=list)
-    available: dict[str, str] = field(default_factory=dict)
-    """The values by their instructions, see `Emitter.available`."""
+    instructions: list[Group] = field(default_factory=list)
+    available: dict[Key, str] = field(default_factory=dict)
+    """The values by what computes them, see `Emitter.available`."""
     computed: dict[Buffer, str] = field(default_factory=dict)
     """For each buffer that the loop fills, the value of the current iteration."""
 
@@ -238,10 +240,10 @@ class Loops:
             buffers = [emitter.buffer(c, wide, depth, size) for c in codes]
             last = self._store_carry(fold, buffers, begins, ends, keep_all)
         # The carry stays in registers: a phi node instead of a store and a load.
-        phis = "".join(
-            f"\n{name} = phi {emitter.type_of(c, wide)} [ {x}, %{label}in ], [ {y}, %{label}on ]"
+        phis = [
+            ir.phi(name, emitter.type_of(c, wide), (x, f"{label}in"), (y, f"{label}on"))
             for name, c, x, y in zip(names, codes, begins, ends, strict=True)
-        )
+        ]
         outside = emitter.fresh_name("loop")[1:]
         emitter.blocks[depth] += [
             _loop_head(outside, fold.row),
@@ -262,7 +264,7 @@ class Loops:
         begins: Sequence[str],
         ends: Sequence[str],
         keep_all: bool,
-    ) -> list[InstructionGroup]:
+    ) -> list[Group]:
         """Store all carries of a row where they arise, or return the stores of the last one."""
         emitter = self._emitter
         if not keep_all:
@@ -408,9 +410,9 @@ class Loops:
     def _joined(self, values: Sequence[Value], code: str) -> Buffer:
         """Return a buffer with copies of values from several buffers and registers, made once."""
         emitter = self._emitter
-        key = "table " + " ".join(
-            f"{x.buffer.name}[{x.index}]" if isinstance(x, BufferElement) else str(x)
-            for x in values
+        # Known numbers are compared as they are written: 0 and -0 differ, and NaN equals itself.
+        key = tuple(
+            (x.buffer.name, x.index) if isinstance(x, BufferElement) else (str(x),) for x in values
         )
         # What is copied has to be complete. `dict.fromkeys` drops duplicates and keeps the order,
         # unlike a set: the module's text, and with it its name in the cache, is reproducible.
@@ -478,15 +480,14 @@ class Loops:
     def _emit_loop(self, body: _LoopBody) -> None:
         """Emit a loop, if it has an effect."""
         # A loop whose results were all uniform or known stores nothing, and is left out.
-        if any(not line.result for line in body.instructions):
+        if any(not group[-1].result for group in body.instructions):
             ((counter, size),) = body.counters
             label = self._emitter.fresh_name("loop")[1:]
-            lines = [
+            self._emitter.blocks[body.outer_depth] += [
                 _loop_head(label, counter),
                 *body.instructions,
                 _loop_end(label, counter, size),
             ]
-            self._emitter.blocks[body.outer_depth] += lines
 
     @contextmanager
     def _inside(self, depth: int, *bodies: _LoopBody) -> Iterator[None]:
@@ -662,22 +663,32 @@ def _distance(x: Value, y: Value) -> int | None:
     return 0 if same and np.asarray(x).tobytes() == np.asarray(y).tobytes() else None
 
 
-def _loop_head(label: str, counter: str, first: int = 0, more: str = "") -> InstructionGroup:
+def _loop_head(label: str, counter: str, first: int = 0, more: Sequence[Instruction] = ()) -> Group:
     """Return the head of a loop: its label, its counter, and other phi nodes.
 
     The block `…in` before it and `…on` at its end are where the phi nodes' values come from.
     """
     # The test is at the end, so that a loop runs at least once. Empty arrays never become loops.
-    phi = f"{counter} = phi i32 [ {first}, %{label}in ], [ {counter}.next, %{label}on ]"
-    text = f"br label %{label}in\n{label}in:\nbr label %{label}\n{label}:\n{phi}{more}"
-    return InstructionGroup(text, jump=True)
+    cases = (str(first), f"{label}in"), (f"{counter}.next", f"{label}on")
+    return (
+        ir.jump(f"{label}in"),
+        ir.label(f"{label}in"),
+        ir.jump(label),
+        ir.label(label),
+        ir.phi(counter, ir.I32, *cases),
+        *more,
+    )
 
 
-def _loop_end(label: str, counter: str, size: int) -> InstructionGroup:
+def _loop_end(label: str, counter: str, size: int) -> Group:
     """Return the end of a loop: the next count, and the jump back."""
-    return InstructionGroup(
-        f"br label %{label}on\n{label}on:\n{counter}.next = add i32 {counter}, 1\n"
-        f"{counter}.more = icmp slt i32 {counter}.next, {size}\n"
-        f"br i1 {counter}.more, label %{label}, label %{label}end\n{label}end:",
-        jump=True,
+    following, more = f"{counter}.next", f"{counter}.more"
+    types = ir.I32, None
+    return (
+        ir.jump(f"{label}on"),
+        ir.label(f"{label}on"),
+        Instruction("add", (counter, "1"), types, ir.I32, following),
+        Instruction("icmp slt", (following, str(size)), types, ir.I1, more),
+        ir.branch(more, label, f"{label}end"),
+        ir.label(f"{label}end"),
     )

@@ -6,28 +6,22 @@ memory. What one part computes and another reads goes through this memory too, a
 a single function, which has many more values than a processor has registers.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from brax.kernels.codegen.emitter import LLVM_TYPE_BYTES
+from brax.kernels.codegen import ir
+from brax.kernels.codegen.emitter import Routine
+from brax.kernels.codegen.ir import Instruction, Type
 
 PART_LINES = 1500
-"""Number of lines from which on a part is long enough for a function."""
+"""Number of instructions from which on a part is long enough for a function."""
 
 MIN_PART_LINES = 200
-"""Number of lines below which a part stays where it is."""
+"""Number of instructions below which a part stays where it is."""
 
-ARGUMENTS = {"%stack": "ptr", "%in": "ptr", "%out": "ptr", "%size": "i64", "%first": "i64"}
+ARGUMENTS = {**{"%stack": ir.PTR, "%in": ir.PTR, "%out": ir.PTR, "%size": ir.I64, "%first": ir.I64}}
 """Names and types of what each part is called with."""
-
-_NAME = re.compile(r"%[\w.]+")
-_DEFINITION = re.compile(r"(%[\w.]+) = (.+)", re.DOTALL)
-_LABEL = re.compile(r"([\w.]+):")
-_TARGET = re.compile(r"label %([\w.]+)")
-_PHI_CASE = re.compile(r"\[ ([^\[\]]+), %([\w.]+) \]")
-_TYPE = r"<\d+ x \w+>|\w+"
 
 
 @dataclass
@@ -36,18 +30,18 @@ class _Part:
 
     number: int
     items: "list[int | _Part]" = field(default_factory=list)
-    """Lines, by their places, and parts that are called, in order."""
+    """Instructions, by their places, and parts that are called, in order."""
 
     @property
     def symbol(self) -> str:
         """The name of the function."""
         return f"@part{self.number}"
 
-    def lines(self) -> Iterator[tuple[int, int]]:
-        """Yield the places of all lines, each with the number of the function that it is in."""
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Yield the places of all instructions, each with the number of its function."""
         for item in self.items:
             if isinstance(item, _Part):
-                yield from item.lines()
+                yield from item.places()
             else:
                 yield item, self.number
 
@@ -55,81 +49,79 @@ class _Part:
 class Outlined(NamedTuple):
     """A kernel that is split."""
 
-    before: list[str]
-    """Lines before the loop over the batch."""
-    body: list[str]
-    """Lines of its body."""
-    functions: list[str]
-    """The texts of the functions that the body calls."""
+    before: list[Instruction]
+    """Instructions before the loop over the batch."""
+    body: list[Instruction]
+    """Instructions of its body."""
+    functions: dict[str, Routine]
+    """The functions that the body calls, by their names."""
     used: int
     """Bytes of the memory that are in use."""
 
 
 def outlined(
-    before: Sequence[str], body: Sequence[str], block: str, places: Mapping[str, int], used: int
+    before: Sequence[Instruction],
+    body: Sequence[Instruction],
+    block: str,
+    places: Mapping[str, int],
+    used: int,
 ) -> Outlined:
     """Split the body of the loop over the batch.
 
-    What the lines read besides their own values are `ARGUMENTS` and addresses of the memory.
+    What the instructions read besides their own values are `ARGUMENTS` and addresses of the memory.
 
     Args:
-        before: lines before the loop.
-        body: lines of its body.
+        before: instructions before the loop.
+        body: instructions of its body.
         block: label of the basic block that the body begins in.
         places: the offsets of addresses of the memory, in bytes, by their names.
         used: bytes of the memory that are in use.
     """
-    lines = [*before, *body]
+    whole = [*before, *body]
     first = _Part(0, list(range(len(before))))
-    kernel = _Part(0, _Split(lines).items(len(before), len(lines)))
-    homes = dict([*first.lines(), *kernel.lines()])
-    types, where = {}, {}
-    for i, line in enumerate(lines):
-        if found := _DEFINITION.match(line):
-            types[found[1]], where[found[1]] = _type_of(found[2]), homes[i]
+    kernel = _Part(0, _Split(whole).items(len(before), len(whole)))
+    homes = dict([*first.places(), *kernel.places()])
+    types = {i.result: i.type for i in whole if i.result}
+    where = {i.result: homes[at] for at, i in enumerate(whole) if i.result}
     crossing = dict.fromkeys(
-        name
-        for i, line in enumerate(lines)
-        for name in _NAME.findall(line)
-        if where.get(name, homes[i]) != homes[i] and name not in ARGUMENTS
+        x
+        for at, i in enumerate(whole)
+        for x in i.operands
+        if where.get(x, homes[at]) != homes[at] and x not in ARGUMENTS
     )
     slots = {}
     for name in crossing:
-        size, alignment = _layout(types[name])
+        kind = types[name]
+        alignment = _alignment(kind)
         slots[name] = used = -(-used // alignment) * alignment
-        used += size
+        used += _memory_type(kind).bytes
     values = _Values(places, types, where, slots)
-    unsplit, _ = _texts(first, "entry", lines, values)
-    rest, functions = _texts(kernel, block, lines, values)
+    unsplit, _ = _texts(first, "entry", whole, values)
+    rest, functions = _texts(kernel, block, whole, values)
     return Outlined(unsplit, rest, functions, used)
 
 
 class _Split:
     """The parts of a kernel."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, whole: Sequence[Instruction]) -> None:
         """Find the parts."""
-        self._lines, self._count = lines, 0
-        # For each label, the first and the last line that name it.
+        self._whole, self._count = whole, 0
+        # For each label, the first and the last instruction that name it: define it, jump to it, or
+        # have the values of a phi node of it.
         self._span: dict[str, list[int]] = {}
-        for i, line in enumerate(lines):
-            for label in self._labels(line):
-                self._span.setdefault(label, [i, i])[1] = i
-
-    def _labels(self, line: str) -> list[str]:
-        """Return the labels that a line names: defines, jumps to, or has the values of a phi of."""
-        if found := _LABEL.fullmatch(line):
-            return [found[1]]
-        return [label for _, label in _PHI_CASE.findall(line)] or _TARGET.findall(line)
+        for at, instruction in enumerate(whole):
+            for label in instruction.labels:
+                self._span.setdefault(label, [at, at])[1] = at
 
     def _closed(self, begin: int, end: int) -> int | None:
-        """Return where the shortest piece ends that begins at a line and that no jump leaves.
+        """Return where the shortest piece ends that begins at a place and that no jump leaves.
 
         Return None if there is none before `end`.
         """
         at, stop = begin, begin + 1
         while at < stop:
-            for label in self._labels(self._lines[at]):
+            for label in self._whole[at].labels:
                 first, last = self._span[label]
                 if first < begin or last >= end:
                     return None
@@ -138,7 +130,7 @@ class _Split:
         return stop
 
     def items(self, begin: int, end: int) -> "list[int | _Part]":
-        """Return the items of the lines in a range, with long pieces as parts."""
+        """Return the items of the instructions in a range, with long pieces as parts."""
         out: list[int | _Part] = []
         mine: list[int | _Part] = []
 
@@ -152,7 +144,7 @@ class _Split:
 
         at = begin
         while at < end:
-            stop = None if _is_phi(self._lines[at]) else self._closed(at, end)
+            stop = None if _is_phi(self._whole[at]) else self._closed(at, end)
             if stop is None:
                 # A label that is jumped to from elsewhere, such a jump, or a phi node, which stays
                 # with its label.
@@ -174,7 +166,7 @@ class _Values(NamedTuple):
 
     places: Mapping[str, int]
     """Offsets of addresses of the memory."""
-    types: Mapping[str, str]
+    types: Mapping[str, Type]
     """Types of the values."""
     homes: Mapping[str, int]
     """Numbers of the functions that compute them."""
@@ -187,54 +179,49 @@ class _Values(NamedTuple):
 
 
 class _Writer:
-    """Writes the lines of one function."""
+    """Writes the instructions of one function."""
 
     def __init__(self, number: int, block: str, values: _Values) -> None:
         """Begin the function of a number in a basic block."""
-        self.lines: list[str] = []
+        self.body: list[Instruction] = []
         self._number, self._block, self._values = number, block, values
         # The values that this block has loaded already, and the phi nodes that are to be stored.
         self._here: set[str] = set()
         self._late: list[str] = []
 
-    def phi(self, line: str) -> None:
+    def phi(self, node: Instruction) -> None:
         """Write a phi node, whose operands have the names that they have at the ends of blocks."""
-        self.lines.append(_PHI_CASE.sub(self._at_end, line))
-        name = line.partition(" = ")[0]
+        cases = zip(node.operands, node.labels, strict=True)
+        self.body.append(node._replace(operands=tuple(self._at_end(*case) for case in cases)))
         # Stores come after all phi nodes of a block.
-        if name in self._values.slots:
-            self._late.append(name)
+        if node.result in self._values.slots:
+            self._late.append(node.result)
 
     def call(self, symbol: str) -> None:
         """Write the call of another function."""
         self._store_late()
-        given = ", ".join(f"{kind} {name}" for name, kind in ARGUMENTS.items())
-        self.lines.append(f"call void {symbol}({given})")
+        types = None, *ARGUMENTS.values()
+        self.body.append(Instruction("call", (symbol, *ARGUMENTS), types))
 
-    def line(self, line: str, ends: Mapping[str, Sequence[str]]) -> None:
-        """Write a line, after loading what it reads.
+    def write(self, instruction: Instruction, ends: Mapping[str, Sequence[str]]) -> None:
+        """Write an instruction, after loading what it reads.
 
         Args:
-            line: the line.
+            instruction: the instruction.
             ends: values that have to be loaded at the ends of blocks, by label.
         """
         self._store_late()
-        if label := _LABEL.fullmatch(line):
-            self.lines.append(line)
-            self._block = label[1]
+        if instruction.operation == "label":
+            self.body.append(instruction)
+            (self._block,) = instruction.labels
             self._here.clear()
             return
-        if line.startswith("br "):
+        if instruction.operation == "br":
             for name in ends.get(self._block, ()):
                 self._fetch(name)
-        jumps = {f"%{label}" for label in _TARGET.findall(line)}
-        found = _DEFINITION.match(line)
-        own = found[1] if found else ""
-        names = {
-            name: self._fetch(name) for name in _NAME.findall(line) if name not in jumps | {own}
-        }
-        self.lines.append(_NAME.sub(lambda m: names.get(m[0], m[0]), line))
-        self._store(own)
+        operands = tuple(self._fetch(x) for x in instruction.operands)
+        self.body.append(instruction._replace(operands=operands))
+        self._store(instruction.result)
 
     def _fetch(self, name: str) -> str:
         """Return the name that a value has in this block, after loading it from memory."""
@@ -242,26 +229,25 @@ class _Writer:
         if name in self._here:
             return local
         if name in values.places:
-            self.lines.append(f"{local} = {_address(values.places[name])}")
+            self.body.append(_address(local, values.places[name]))
         elif values.is_foreign(name, self._number):
-            self.lines.extend(_loaded(local, values.types[name], values.slots[name]))
+            self.body.extend(_loaded(local, values.types[name], values.slots[name]))
         else:
             return name
         self._here.add(name)
         return local
 
-    def _at_end(self, case: re.Match[str]) -> str:
-        """Return a case of a phi node, with the name that its value has at the end of a block."""
-        name, label = case.groups()
+    def _at_end(self, name: str, label: str) -> str:
+        """Return the name that a value has at the end of a block."""
         if self._values.is_foreign(name, self._number) or name in self._values.places:
-            return f"[ {name}.{label}, %{label} ]"
-        return case[0]
+            return f"{name}.{label}"
+        return name
 
     def _store(self, name: str) -> None:
         """Store a value if other functions read it."""
         values = self._values
         if name in values.slots:
-            self.lines.extend(_stored(name, values.types[name], values.slots[name]))
+            self.body.extend(_stored(name, values.types[name], values.slots[name]))
 
     def _store_late(self) -> None:
         """Store the phi nodes that other functions read."""
@@ -271,113 +257,69 @@ class _Writer:
 
 
 def _texts(
-    part: _Part, block: str, lines: Sequence[str], values: _Values
-) -> tuple[list[str], list[str]]:
-    """Return the lines of a function that begin in a block, and the texts of those it calls."""
+    part: _Part, block: str, whole: Sequence[Instruction], values: _Values
+) -> tuple[list[Instruction], dict[str, Routine]]:
+    """Return the instructions of a function that begin in a block, and the functions it calls."""
     # Operands of phi nodes have to be there at the ends of the blocks that they come from.
     ends: dict[str, list[str]] = {}
     for item in part.items:
-        if isinstance(item, int) and _is_phi(lines[item]):
-            for name, label in _PHI_CASE.findall(lines[item]):
+        if isinstance(item, int) and _is_phi(whole[item]):
+            for name, label in zip(whole[item].operands, whole[item].labels, strict=True):
                 ends.setdefault(label, []).append(name)
-    writer, functions = _Writer(part.number, block, values), list[str]()
+    writer, functions = _Writer(part.number, block, values), dict[str, Routine]()
     for item in part.items:
         if isinstance(item, _Part):
             writer.call(item.symbol)
-            body, called = _texts(item, "entry", lines, values)
-            operands = ", ".join(f"{kind} {name}" for name, kind in ARGUMENTS.items())
-            head = f"define internal void {item.symbol}({operands}) {{"
-            functions += [*called, "\n".join([head, "entry:", *body, "ret void", "}"])]
-        elif _is_phi(lines[item]):
-            writer.phi(lines[item])
+            body, called = _texts(item, "entry", whole, values)
+            body = [ir.label("entry"), *body, ir.RETURN]
+            functions |= called | {item.symbol: Routine(tuple(ARGUMENTS.items()), ir.VOID, body)}
+        elif _is_phi(whole[item]):
+            writer.phi(whole[item])
         else:
-            writer.line(lines[item], ends)
-    return writer.lines, functions
+            writer.write(whole[item], ends)
+    return writer.body, functions
 
 
-def _is_phi(line: str) -> bool:
-    """Return whether a line is a phi node."""
-    return " = phi " in line
+def _is_phi(instruction: Instruction) -> bool:
+    """Return whether an instruction is a phi node."""
+    return instruction.operation == "phi"
 
 
-def _address(place: int) -> str:
+def _address(result: str, place: int) -> Instruction:
     """Return an instruction for an address in the memory."""
-    return f"getelementptr i8, ptr %stack, i64 {place}"
+    return ir.address(result, ir.I8, "%stack", str(place), ir.I64)
 
 
-def _stored(name: str, kind: str, place: int) -> list[str]:
+def _stored(name: str, kind: Type, place: int) -> list[Instruction]:
     """Return instructions that store a value in memory."""
     memory, x = _memory_type(kind), name
-    out = [f"{name}.to = {_address(place)}"]
+    out = [_address(f"{name}.to", place)]
     if memory != kind:
         x = f"{name}.bits"
-        out.append(f"{x} = sext {kind} {name} to {memory}")
-    return [*out, f"store {memory} {x}, ptr {name}.to, align {_layout(kind)[1]}"]
+        out.append(Instruction("sext", (name,), (kind,), memory, x))
+    return [*out, ir.store(x, memory, f"{name}.to", _alignment(kind))]
 
 
-def _loaded(local: str, kind: str, place: int) -> list[str]:
+def _loaded(local: str, kind: Type, place: int) -> list[Instruction]:
     """Return instructions that load a value from memory."""
     memory, x = _memory_type(kind), local
-    out = [f"{local}.from = {_address(place)}"]
+    out = [_address(f"{local}.from", place)]
     if memory != kind:
         x = f"{local}.bits"
-    out.append(f"{x} = load {memory}, ptr {local}.from, align {_layout(kind)[1]}")
+    out.append(ir.load(x, memory, f"{local}.from", _alignment(kind)))
     if memory != kind:
-        out.append(f"{local} = icmp slt {memory} {x}, zeroinitializer")
+        types = memory, None
+        out.append(Instruction("icmp slt", (x, "zeroinitializer"), types, kind, local))
     return out
 
 
-def _memory_type(kind: str) -> str:
+def _memory_type(kind: Type) -> Type:
     """Return the type that a value has in memory."""
     # Truth values of lanes are stored as integers, 0 or -1: without masks in registers of their
     # own, a processor takes many instructions to pack them.
-    return re.sub(r"^(<\d+ x) i1>$", r"\1 i32>", kind)
+    return kind._replace(scalar="i32") if kind.lanes and kind.scalar == "i1" else kind
 
 
-_BYTES = LLVM_TYPE_BYTES | {"i1": 1, "ptr": 8}
-"""Bytes that a scalar takes in memory."""
-
-
-def _layout(kind: str) -> tuple[int, int]:
-    """Return the bytes that a value takes in memory, and the alignment of its address."""
-    # A structure, the result of a function, has equal parts.
-    if kind.startswith("{"):
-        parts = re.findall(_TYPE, kind)
-        size = _layout(parts[0])[0]
-        return len(parts) * size, size
-    wide = re.fullmatch(r"<(\d+) x (\w+)>", _memory_type(kind))
-    size = int(wide[1]) * _BYTES[wide[2]] if wide else _BYTES[kind]
-    return size, size
-
-
-def bytes_of(kind: str) -> int:
-    """Return the bytes that a number of a type takes in memory, or one for each lane."""
-    return _layout(kind)[0]
-
-
-def _type_of(text: str) -> str:
-    """Return the type of an instruction's result, which LLVM's text says in several ways."""
-    operation, rest = text.split(" ", 1)
-    if operation in _CONVERSIONS:
-        return rest.rsplit(" to ", 1)[1]
-    if operation == "getelementptr":
-        wide = re.search(r", <(\d+) x i\d+> [^,]+$", rest)
-        return f"<{wide[1]} x ptr>" if wide else "ptr"
-    if operation in ("icmp", "fcmp"):
-        wide = re.match(r"\w+ <(\d+) x", rest)
-        return f"<{wide[1]} x i1>" if wide else "i1"
-    # Where the type stands after the operation: before the first operand, but for these.
-    pattern = {
-        "select": rf"(?:{_TYPE}) [^,]+, ({_TYPE}) ",
-        "extractelement": r"<\d+ x (\w+)>",
-        "extractvalue": rf"\{{({_TYPE})",
-    }
-    found = re.match(pattern.get(operation, rf"(\{{.*?\}}|{_TYPE})"), rest)
-    assert found, text
-    return found[1]
-
-
-_CONVERSIONS = {
-    *("sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc"),
-    *("bitcast", "ptrtoint", "inttoptr"),
-}
+def _alignment(kind: Type) -> int:
+    """Return the alignment of a value in memory, in bytes: of a structure, that of its members."""
+    return _memory_type(kind)._replace(members=0).bytes

@@ -18,10 +18,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, code_of
+from brax.kernels.codegen.ir import text_of
 from brax.kernels.codegen.loops import Loops
 from brax.kernels.codegen.schedule import scheduled
 from brax.kernels.codegen.stack import STACK_ALIGNMENT, allocate_stack
-from brax.kernels.codegen.translate import lower_kernel
+from brax.kernels.codegen.translate import lower_kernel, routine_texts
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
@@ -81,7 +82,10 @@ def translate(
     lower_kernel(emitter, closed, batched, address)
     head, body = emitter.blocks
     # There is no loop over the batch: each thread computes what environments share.
-    groups, places, used = allocate_stack(list(scheduled([*head, *body])), emitter.buffer_sizes)
+    memory = emitter.buffer_sizes.keys() | emitter.slots.keys()
+    groups, places, used = allocate_stack(
+        list(scheduled([*head, *body], memory)), emitter.buffer_sizes
+    )
     registers = [f"@llvm.nvvm.read.ptx.sreg.{x}" for x in _THREAD]
     return "\n".join(
         [
@@ -105,12 +109,12 @@ def translate(
             "%first = zext i32 %number to i64",
             # A constant, so that the address of an element is that of the first and a constant.
             f"%size = add i64 {size}, 0",
-            *(group.text for group in groups),
+            *(text_of(instruction) for group in groups for instruction in group),
             "br label %finish",
             "finish:",
             "ret void",
             "}",
-            *(text for _, _, text in emitter.routines.values()),
+            *routine_texts(emitter.routines),
             *sorted(emitter.declarations),
             *(f"declare i32 {x}()" for x in registers),
         ]

@@ -5,51 +5,51 @@ As JAX traces a function, many values are computed long before they are used. A 
 as fast as in the order of the trace.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from brax.kernels.codegen.emitter import InstructionGroup
-
-_VALUE_NAME = re.compile(r"%v\d+")
-BUFFER_NAME = re.compile(r"%m\d+")
-"""Pattern of the names of buffers and stack slots."""
+from brax.kernels.codegen.ir import Effect, Group
 
 
-def scheduled(body: Sequence[InstructionGroup]) -> Iterator[InstructionGroup]:
+def scheduled(body: Sequence[Group], memory: Collection[str]) -> Iterator[Group]:
     """Yield each instruction just before its first use, and leave out unused ones.
 
     Args:
         body: the instructions. Those between two jumps, a basic block, may change their order.
+        memory: the names of buffers and stack slots.
     """
-    used = [_VALUE_NAME.findall(line.text) for line in body]
-    # A group mentions its own result too, so that a count of one means no use.
-    uses = Counter(name for names in used for name in names)
+    used = [[x for instruction in group for x in instruction.operands] for group in body]
+    uses = Counter(x for names in used for x in names)
     start = 0
-    for end, line in enumerate(body):
-        if line.jump:
-            yield from _sink(body[start:end], used[start:end], uses)
-            yield line
+    for end, group in enumerate(body):
+        if group[-1].effect is Effect.CONTROL:
+            yield from _sink(body[start:end], used[start:end], uses, memory)
+            yield group
             start = end + 1
-    yield from _sink(body[start:], used[start:], uses)
+    yield from _sink(body[start:], used[start:], uses, memory)
 
 
 def _sink(
-    lines: Sequence[InstructionGroup], used: Sequence[list[str]], uses: Counter[str]
-) -> Iterator[InstructionGroup]:
+    groups: Sequence[Group],
+    used: Sequence[list[str]],
+    uses: Counter[str],
+    memory: Collection[str],
+) -> Iterator[Group]:
     """Yield the instructions of one basic block, each after its dependencies.
 
     Args:
-        lines: the instructions.
-        used: the names of values in each.
-        uses: how often each name occurs in the whole kernel.
+        groups: the instructions.
+        used: the operands of each.
+        uses: how often each operand occurs in the whole kernel.
+        memory: the names of buffers and stack slots.
     """
-    here = Counter(name for names in used for name in names)
-    dependencies = _dependencies(lines, used)
-    done = [False] * len(lines)
-    for i, line in enumerate(lines):
+    here = Counter(x for names in used for x in names)
+    dependencies = _dependencies(groups, used, memory)
+    done = [False] * len(groups)
+    for i, group in enumerate(groups):
         # Roots are side effects and values that other blocks use. The rest is pulled in by need.
-        if done[i] or (line.result and uses[line.result] == here[line.result]):
+        result = group[-1].result
+        if done[i] or (result and uses[result] == here[result]):
             continue
         done[i] = True
         # Depth-first search with a stack of its own: chains of dependencies are longer than
@@ -60,28 +60,32 @@ def _sink(
             following = next((j for j in rest if not done[j]), None)
             if following is None:
                 stack.pop()
-                yield lines[at]
+                yield groups[at]
             else:
                 done[following] = True
                 stack.append((following, iter(dependencies[following])))
 
 
-def _dependencies(lines: Sequence[InstructionGroup], used: Sequence[list[str]]) -> list[list[int]]:
+def _dependencies(
+    groups: Sequence[Group], used: Sequence[list[str]], memory: Collection[str]
+) -> list[list[int]]:
     """Return the instructions that have to come before each one.
 
     These are the definitions of its operands. For instructions that use the same buffer, the order
     is kept if one of them stores.
     """
-    home = {line.result: i for i, line in enumerate(lines) if line.result}
+    home = {group[-1].result: i for i, group in enumerate(groups) if group[-1].result}
     loads: dict[str, list[int]] = {}
     stores: dict[str, list[int]] = {}
     out = []
-    for i, line in enumerate(lines):
-        needs = [home[name] for name in used[i] if home.get(name, i) != i]
-        for buffer in BUFFER_NAME.findall(line.text):
+    for i, group in enumerate(groups):
+        needs = [home[x] for x in used[i] if x in home]
+        for buffer in used[i]:
+            if buffer not in memory:
+                continue
             # Read after write, and write after write.
             needs += stores.get(buffer, [])
-            if line.result:
+            if group[-1].effect is Effect.READS:
                 loads.setdefault(buffer, []).append(i)
             else:
                 # Write after read: a load gets what was there before this store.

@@ -4,42 +4,43 @@ A kernel allocates one block of memory when it is called. Each buffer gets an of
 liveness of its contents, as in stack slot colouring, so that the memory in use stays in the cache.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
-from brax.kernels.codegen.emitter import InstructionGroup
-from brax.kernels.codegen.schedule import BUFFER_NAME
+from brax.kernels.codegen.ir import Effect, Group
 
 STACK_ALIGNMENT = 64
 """Offsets of buffers are multiples of it: the widest register and a cache line, in bytes."""
 
-_LABEL = re.compile(r"^([\w.]+):", re.MULTILINE)
-_JUMP_TARGET = re.compile(r"label %([\w.]+)")
+_READS = Effect.READS, Effect.READS_AND_WRITES
 
 
 def allocate_stack(
-    lines: Sequence[InstructionGroup], sizes: Mapping[str, int]
-) -> tuple[list[InstructionGroup], dict[str, int], int]:
+    groups: Sequence[Group], sizes: Mapping[str, int]
+) -> tuple[list[Group], dict[str, int], int]:
     """Allocate the buffers of a kernel.
 
     Args:
-        lines: all instructions of the kernel, in order.
+        groups: all instructions of the kernel, in order.
         sizes: the sizes of its buffers, in bytes.
 
     Returns:
         The instructions without stores to buffers that are never loaded from; the offsets of the
         buffers in the kernel's memory; and its size, in bytes.
     """
-    buffers = [[b for b in BUFFER_NAME.findall(line.text) if b in sizes] for line in lines]
-    # Loads have a result, or are a call's. Dead store elimination: other stores keep no buffer.
-    reads = [bool(line.result) or line.loads for line in lines]
-    loaded = {b for read, mine in zip(reads, buffers, strict=True) if read for b in mine}
+    buffers = [[x for i in group for x in i.operands if x in sizes] for group in groups]
+    # Dead store elimination: stores keep no buffer.
+    loaded = {
+        b
+        for group, mine in zip(groups, buffers, strict=True)
+        if group[-1].effect in _READS
+        for b in mine
+    }
     kept = [
-        (line, mine)
-        for line, mine in zip(lines, buffers, strict=True)
-        if line.result or line.jump or not mine or any(b in loaded for b in mine)
+        (group, mine)
+        for group, mine in zip(groups, buffers, strict=True)
+        if not mine or any(b in loaded for b in mine)
     ]
-    return [line for line, _ in kept], *_color_slots(_live_ranges(kept), sizes)
+    return [group for group, _ in kept], *_color_slots(_live_ranges(kept), sizes)
 
 
 def allocation(size: int) -> tuple[list[str], list[str]]:
@@ -59,20 +60,20 @@ def allocation(size: int) -> tuple[list[str], list[str]]:
 
 
 def _live_ranges(
-    lines: Sequence[tuple[InstructionGroup, Sequence[str]]],
+    groups: Sequence[tuple[Group, Sequence[str]]],
 ) -> dict[str, list[int]]:
     """Return the first and the last instruction at which each buffer is live.
 
     Args:
-        lines: the instructions, each with the buffers that it uses.
+        groups: the instructions, each with the buffers that it uses.
     """
     spans: dict[str, list[int]] = {}
-    for i, (_, mine) in enumerate(lines):
+    for i, (_, mine) in enumerate(groups):
         for b in mine:
             spans.setdefault(b, [i, i])[1] = i
     # A buffer that is used both in a loop and outside of it is live during all iterations. Inner
     # loops come first, so that what they extend is extended by the loops around them too.
-    for begin, end in _loop_spans([line for line, _ in lines]):
+    for begin, end in _loop_spans([group for group, _ in groups]):
         for span in spans.values():
             inside = begin <= span[0] <= end or begin <= span[1] <= end
             across = span[0] < begin <= span[1] or span[0] <= end < span[1]
@@ -81,15 +82,17 @@ def _live_ranges(
     return spans
 
 
-def _loop_spans(lines: Sequence[InstructionGroup]) -> list[tuple[int, int]]:
+def _loop_spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
     """Return the first and the last instruction of each loop, inner loops first."""
     labels: dict[str, int] = {}
     out = []
-    for i, line in enumerate(lines):
-        if line.jump:
-            # A jump to a label that has come before is a back edge, the end of a loop.
-            out += [(labels[x], i) for x in _JUMP_TARGET.findall(line.text) if x in labels]
-            labels |= dict.fromkeys(_LABEL.findall(line.text), i)
+    for i, group in enumerate(groups):
+        for instruction in group:
+            if instruction.operation == "br":
+                # A jump to a label that has come before is a back edge, the end of a loop.
+                out += [(labels[x], i) for x in instruction.labels if x in labels]
+            elif instruction.operation == "label":
+                labels[instruction.labels[0]] = i
     return out
 
 

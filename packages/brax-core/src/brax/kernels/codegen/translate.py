@@ -11,24 +11,18 @@ instructions in order:
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from brax.kernels.codegen.emitter import (
-    LLVM_TYPES,
-    Buffer,
-    Emitter,
-    InstructionGroup,
-    TooLong,
-    Value,
-    code_of,
-)
+from brax.kernels.codegen import ir
+from brax.kernels.codegen.emitter import Buffer, Emitter, Routine, TooLong, Value, code_of
+from brax.kernels.codegen.ir import Effect, Group, Instruction, Type, text_of
 from brax.kernels.codegen.loops import Loops, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.codegen.lowering.control_flow import lower_jaxpr
-from brax.kernels.codegen.outlining import bytes_of, outlined
+from brax.kernels.codegen.outlining import outlined
 from brax.kernels.codegen.schedule import scheduled
 from brax.kernels.codegen.stack import STACK_ALIGNMENT, allocate_stack, allocation
 
@@ -112,27 +106,28 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     # Batch-invariant values are scheduled together with the rest. Since they are, an ant's step in
     # `spring` compiles in 0.6 of the time.
     end = _batch_loop_end(emitter.lanes)
+    memory = emitter.buffer_sizes.keys() | emitter.slots.keys()
     groups, places, used = allocate_stack(
-        [*scheduled([*head, _BATCH_LOOP_HEAD, *body]), end], emitter.buffer_sizes
+        [*scheduled([*head, _BATCH_LOOP_HEAD, *body], memory), end], emitter.buffer_sizes
     )
     loop = groups.index(_BATCH_LOOP_HEAD)
-    before, lines = (
-        "\n".join(g.text for g in part).splitlines()
-        for part in (groups[:loop], groups[loop + 1 : -1])
+    before, inside = (
+        [i for group in part for i in group] for part in (groups[:loop], groups[loop + 1 : -1])
     )
     # Values are bounded while the kernel is lowered, instructions only here: one value may take
-    # several lines.
-    routines = [text for _, _, text in emitter.routines.values()]
-    count = sum(len(x) for x in (before, lines, places, emitter.slots))
-    if max_lines and count + sum(text.count("\n") for text in routines) > max_lines:
+    # several of them.
+    count = sum(len(x) for x in (before, inside, places, emitter.slots))
+    # The lines that begin and end a routine count too.
+    count += sum(len(routine.body) + 1 for routine in emitter.routines.values())
+    if max_lines and count > max_lines:
         raise TooLong
     slots: list[str] = []
-    functions: list[str] = []
-    if emitter.loops and len(lines) > MAX_WHOLE_LINES:
+    functions: dict[str, Routine] = {}
+    if emitter.loops and len(inside) > MAX_WHOLE_LINES:
         for name, (kind, n) in emitter.slots.items():
             places[name] = used
-            used += -(-n * bytes_of(kind) // STACK_ALIGNMENT) * STACK_ALIGNMENT
-        before, lines, functions, used = outlined(before, lines, "tile", places, used)
+            used += -(-n * kind.bytes // STACK_ALIGNMENT) * STACK_ALIGNMENT
+        before, inside, functions, used = outlined(before, inside, "tile", places, used)
         places = {}
     else:
         # 64 bytes are the widest register and a cache line, so that no vector load is split.
@@ -155,15 +150,11 @@ def _module(emitter: Emitter, max_lines: int) -> str:
             # same numbers, so that no part of the batch needs code for fewer lanes.
             f"%last = sub i64 %size, {emitter.lanes}",
             "store i64 0, ptr %place",
-            *before,
-            _BATCH_LOOP_HEAD.text,
-            *lines,
-            end.text,
+            *map(text_of, [*before, *_BATCH_LOOP_HEAD, *inside, *end]),
             *freed,
             "ret void",
             "}",
-            *functions,
-            *routines,
+            *routine_texts(functions | emitter.routines),
             *sorted(emitter.declarations),
             "declare ptr @malloc(i64)",
             "declare void @free(ptr)",
@@ -171,26 +162,39 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     )
 
 
-_BATCH_LOOP_HEAD = InstructionGroup(
-    "br label %tile\ntile:\n%first = load i64, ptr %place", jump=True
+def routine_texts(routines: Mapping[str, Routine]) -> Iterator[str]:
+    """Yield the text of each function, by its name, line by line."""
+    for symbol, routine in routines.items():
+        operands = ", ".join(f"{kind} {name}" for name, kind in routine.operands)
+        yield f"define internal {routine.type} {symbol}({operands}) {{"
+        yield from map(text_of, routine.body)
+        yield "}"
+
+
+_BATCH_LOOP_HEAD = (
+    ir.jump("tile"),
+    ir.label("tile"),
+    ir.load("%first", ir.I64, "%place", effect=Effect.CONTROL),
 )
 """The head of the loop over the batch; `%first` is the environment of the first lane."""
 
 
-def _batch_loop_end(lanes: int) -> InstructionGroup:
+def _batch_loop_end(lanes: int) -> Group:
     """Return the end of the loop over the batch."""
-    lines = [
-        "%done = icmp sge i64 %first, %last",
-        "br i1 %done, label %finish, label %more",
-        "more:",
-        f"%step = add i64 %first, {lanes}",
-        "%over = icmp sgt i64 %step, %last",
-        "%next = select i1 %over, i64 %last, i64 %step",
-        "store i64 %next, ptr %place",
-        "br label %tile",
-        "finish:",
-    ]
-    return InstructionGroup("\n".join(lines), jump=True)
+    types = ir.I64, None
+    return (
+        Instruction("icmp sge", ("%first", "%last"), types, ir.I1, "%done"),
+        ir.branch("%done", "finish", "more"),
+        ir.label("more"),
+        Instruction("add", ("%first", str(lanes)), types, ir.I64, "%step"),
+        Instruction("icmp sgt", ("%step", "%last"), types, ir.I1, "%over"),
+        Instruction(
+            "select", ("%over", "%last", "%step"), (ir.I1, ir.I64, ir.I64), ir.I64, "%next"
+        ),
+        ir.store("%next", ir.I64, "%place"),
+        ir.jump("tile"),
+        ir.label("finish"),
+    )
 
 
 def _operand(emitter: Emitter, address: str, var: Any, batched: bool) -> ElementArray:
@@ -209,49 +213,42 @@ def _operand(emitter: Emitter, address: str, var: Any, batched: bool) -> Element
 def _array_address(emitter: Emitter, base: str, k: int) -> str:
     """Load the address of an operand (`in`) or a result (`out`) from the array of addresses."""
     # Emitted as pure instructions: nothing writes to these arrays, so one load serves all uses.
-    entry = emitter.emit(f"getelementptr ptr, ptr %{base}, i64 {k}", False, ())
-    return emitter.emit(f"load ptr, ptr {entry}", False, ())
+    return emitter.emit("load", ir.PTR, (emitter.address(ir.PTR, f"%{base}", k),), (ir.PTR,))
 
 
 def _load_operand(emitter: Emitter, address: str, j: int, code: str, batched: bool) -> Value:
     """Load element `j` of an operand. Nothing writes operands, so the load may be scheduled."""
     wide = batched and emitter.lanes > 1
-    kind = emitter.type_of(code, wide) if code != "b1" else _byte_type(emitter, wide)
-    at = _element_address(emitter, address, j, code, batched)
-    end = emitter.alignment(LLVM_TYPES.get(code, "i8"))
-    value = emitter.emit(f"load {kind}, ptr {at}, align {end}", wide, (at,))
+    number = _number_type(emitter, code)
+    kind = number._replace(lanes=emitter.lanes if wide else 0)
+    at = _element_address(emitter, address, j, number, batched)
+    value = emitter.emit("load", kind, (at,), (ir.PTR,), emitter.alignment(number))
     if code != "b1":
         return value
-    return emitter.emit(f"trunc {kind} {value} to {emitter.type_of('b1', wide)}", wide, (value,))
+    return emitter.emit("trunc", emitter.type_of("b1", wide), (value,), (kind,))
 
 
 def _store_result(emitter: Emitter, address: str, j: int, code: str, value: Value) -> None:
     """Store element `j` of a result; each result has a batch."""
     # With one lane, for a batch of one, all values are scalars.
     wide = emitter.lanes > 1
-    kind, operand = emitter.type_of(code, wide), emitter.operand(value, code, wide)
+    number, operand = _number_type(emitter, code), emitter.operand(value, code, wide)
+    kind = number._replace(lanes=emitter.lanes if wide else 0)
     if code == "b1":
-        operand = emitter.emit(
-            f"zext {kind} {operand} to {_byte_type(emitter, wide)}", wide, (value,), 1
-        )
-        kind = _byte_type(emitter, wide)
-    at = _element_address(emitter, address, j, code, True)
-    end = emitter.alignment(LLVM_TYPES.get(code, "i8"))
-    emitter.emit_effect(f"store {kind} {operand}, ptr {at}, align {end}")
+        operand = emitter.emit("zext", kind, (operand,), (emitter.type_of("b1", wide),))
+    at = _element_address(emitter, address, j, number, True)
+    emitter.emit_effect(ir.store(operand, kind, at, emitter.alignment(number)))
 
 
-def _byte_type(emitter: Emitter, wide: bool) -> str:
-    """Return LLVM's type of truth values in XLA's arrays."""
-    return f"<{emitter.lanes} x i8>" if wide else "i8"
+def _number_type(emitter: Emitter, code: str) -> Type:
+    """Return LLVM's type of a number in XLA's arrays, where truth values are bytes."""
+    return emitter.type_of(code, False) if code != "b1" else ir.I8
 
 
-def _element_address(emitter: Emitter, address: str, j: int, code: str, batched: bool) -> str:
+def _element_address(emitter: Emitter, base: str, j: int, kind: Type, batched: bool) -> str:
     """Return the address of element `j` for the environment of the first lane."""
-    kind = emitter.type_of(code, False) if code != "b1" else "i8"
     if not batched:
-        return emitter.emit(f"getelementptr {kind}, ptr {address}, i64 {j}", False, (address,))
-    # The batch is the last axis: element j of environment `first` is at j × size + first. Depth 1
-    # says that the sum is computed within the loop over the batch.
-    row = emitter.emit(f"mul i64 %size, {j}", False, ())
-    at = emitter.emit(f"add i64 {row}, %first", False, (row,), 1)
-    return emitter.emit(f"getelementptr {kind}, ptr {address}, i64 {at}", False, (address, at))
+        return emitter.address(kind, base, j)
+    # The batch is the last axis: element j of environment `first` is at j × size + first.
+    row = emitter.apply("mul", "i8", "%size", np.int64(j))
+    return emitter.address(kind, base, emitter.apply("add", "i8", row, "%first"))

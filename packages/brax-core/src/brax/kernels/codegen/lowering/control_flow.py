@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
-from brax.kernels.codegen import jax_internals
+from brax.kernels.codegen import ir, jax_internals
 from brax.kernels.codegen.emitter import (
     LLVM_TYPES,
     Buffer,
@@ -27,6 +27,7 @@ from brax.kernels.codegen.emitter import (
     code_of,
     is_runtime_value,
 )
+from brax.kernels.codegen.ir import Type
 from brax.kernels.codegen.loops import LastRead, buffer_array
 from brax.kernels.codegen.lowering import arrays_in_memory, rules, scalars, symmetric
 from brax.kernels.codegen.lowering.arrays import (
@@ -183,17 +184,15 @@ def _as_operand(emitter: Emitter, x: ElementArray, code: str) -> ElementArray:
     known = [v for v in known if not isinstance(v, BufferElement)]
     if not known:
         return x
-    address, kind = emitter.operand_in_memory(known, code), LLVM_TYPES.get(code, "i8")
+    address, kind = emitter.operand_in_memory(known, code), Type(LLVM_TYPES.get(code, "i8"))
     count = itertools.count()
 
     def read(v: Value) -> Value:
         if is_runtime_value(v) or isinstance(v, BufferElement):
             return v
-        at = emitter.emit(f"getelementptr {kind}, ptr {address}, i64 {next(count)}", False, ())
-        value = emitter.emit(f"load {kind}, ptr {at}", False, (at,))
-        if code != "b1":
-            return value
-        return emitter.emit(f"trunc {kind} {value} to i1", False, (value,))
+        at = emitter.address(kind, address, next(count))
+        value = emitter.emit("load", kind, (at,), (ir.PTR,))
+        return value if code != "b1" else emitter.emit("trunc", ir.I1, (value,), (kind,))
 
     return map_elements(read, x)
 
@@ -378,7 +377,7 @@ def _scan(
     following = emitter.apply("add", "i4", count, np.int32(1))
     emitter.store(following, "i4", False, counter)
     carry.put(out[:carried])
-    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(length)))
+    loop.end(emitter.compare("icmp slt", "i4", following, np.int32(length)))
     kept = [
         buffer_array(rows, element_shape(v.aval.shape))
         if isinstance(rows, Buffer)
@@ -584,7 +583,7 @@ def _rows_needed(
     branch.end("false")
     following = emitter.apply("add", "i4", emitter.load(counter, "i4", False), np.int32(1))
     emitter.store(following, "i4", False, counter)
-    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(length)))
+    loop.end(emitter.compare("icmp slt", "i4", following, np.int32(length)))
 
 
 def _truth(emitter: Emitter, flags: ElementArray, at: Value) -> Value:
@@ -673,21 +672,17 @@ class _Loop:
         # The jump to the body is its first instruction, so that loop-invariant instructions, which
         # are appended to the lists of smaller depths, come before the jump.
         emitter.enter_loop(once)
-        emitter.emit_effect(f"br label %{self._label}\n{self._label}:", jump=True)
+        emitter.emit_effect(ir.jump(self._label), ir.label(self._label))
 
     def check(self, running: Value) -> None:
         """Leave the loop here if a truth value does not hold."""
         body, end = f"{self._label}body", f"{self._label}end"
-        self._emitter.emit_effect(
-            f"br i1 {running}, label %{body}, label %{end}\n{body}:", jump=True
-        )
+        self._emitter.emit_effect(ir.branch(running, body, end), ir.label(body))
 
     def end(self, more: Value) -> None:
         """End the body: jump to the next iteration if a truth value holds."""
         end = f"{self._label}end"
-        self._emitter.emit_effect(
-            f"br i1 {more}, label %{self._label}, label %{end}\n{end}:", jump=True
-        )
+        self._emitter.emit_effect(ir.branch(more, self._label, end), ir.label(end))
         self._emitter.leave_loop()
 
 

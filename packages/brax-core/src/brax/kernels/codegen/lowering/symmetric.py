@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from brax.kernels.codegen.emitter import LLVM_TYPE_BYTES, LLVM_TYPES, Buffer, Emitter, code_of
+from brax.kernels.codegen import ir
+from brax.kernels.codegen.emitter import Buffer, Emitter, Routine, code_of
+from brax.kernels.codegen.ir import Effect, Instruction, Type
 from brax.kernels.codegen.loops import LastRead, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.symmetric import (
@@ -162,17 +164,18 @@ def in_memory(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
 
 def _call(emitter: Emitter, function: str, buffers: list[Any]) -> None:
     """Call a function of the module with addresses in buffers."""
-    lines, arguments = [], []
+    group, arguments = [], []
     for each in buffers:
         buffer, place = each if isinstance(each, tuple) else (each, None)
         name = buffer.name
         if place is not None:
             name = emitter.fresh_name("p")
             kind = emitter.type_of(buffer.code, buffer.wide)
-            lines.append(f"{name} = getelementptr {kind}, ptr {buffer.name}, i32 {place}")
-        arguments.append(f"ptr {name}")
-    lines.append(f"call void {function}({', '.join(arguments)})")
-    emitter.emit_effect("\n".join(lines), loads=True)
+            group.append(ir.address(name, kind, buffer.name, place))
+        arguments.append(name)
+    types = None, *(ir.PTR,) * len(arguments)
+    call = Instruction("call", (function, *arguments), types, effect=Effect.READS_AND_WRITES)
+    emitter.emit_effect(*group, call)
 
 
 class _List(NamedTuple):
@@ -185,50 +188,69 @@ class _List(NamedTuple):
 
 
 class _Function:
-    """The text of a function of the module, written line by line.
+    """A function of the module, written instruction by instruction.
 
-    Integers have 64 bits, as addresses do. LLVM only selects instructions for the text, so values
-    that loops carry are phi nodes, and factors of one are left out.
+    Integers have 64 bits, as addresses do. LLVM only selects instructions for them, so values that
+    loops carry are phi nodes, and factors of one are left out.
     """
 
     def __init__(
         self, emitter: Emitter, name: str, code: str, operands: str, sizes: tuple[int, ...]
     ) -> None:
         """Begin the function; its operands are addresses, and sizes are part of its text."""
-        wide = emitter.lanes > 1
-        self.lanes, self.scalar = emitter.lanes, LLVM_TYPES[code]
-        self.bytes = LLVM_TYPE_BYTES[self.scalar]
-        self.kind = emitter.type_of(code, wide)
+        self.lanes, self.kind = emitter.lanes, emitter.type_of(code, emitter.lanes > 1)
+        wide = bool(self.kind.lanes)
+        self.scalar = self.kind.scalar
+        self.bytes = Type(self.scalar).bytes
         self.suffix = emitter.suffix_of(code, wide)
         self.symbol = ".".join(map(str, ("@brax", name, code, emitter.lanes, *sizes)))
         self.zero = "zeroinitializer" if wide else "0.0"
         self.one = f"splat ({self.scalar} 1.0)" if wide else "1.0"
-        arguments = ", ".join(f"ptr {each}" for each in operands.split())
-        self.lines = [f"define internal void {self.symbol}({arguments}) {{", "entry:"]
+        self.operands = tuple((each, ir.PTR) for each in operands.split())
+        self.body = [ir.label("entry")]
         self.n, self.copies = sizes[0], sizes[-1]
         self._block, self._count = "entry", 0
         self._loops: list[tuple[str, int, int]] = []
 
-    def let(self, text: str) -> str:
-        """Add an instruction, and return its result."""
+    def let(
+        self,
+        operation: str,
+        kind: Type,
+        operands: tuple[str, ...],
+        types: tuple[Type | None, ...],
+    ) -> str:
+        """Add an instruction, and return its result; see `Emitter.emit`."""
         self._count += 1
         name = f"%t{self._count}"
-        self.lines.append(f"{name} = {text}")
+        self.body.append(Instruction(operation, operands, types, kind, name))
         return name
+
+    def apply(self, operation: str, *operands: str) -> str:
+        """Return the result of an operation on numbers."""
+        return self.let(operation, self.kind, operands, (self.kind, *(None,) * (len(operands) - 1)))
+
+    def integer(self, operation: str, a: str, b: str, kind: Type = ir.I64) -> str:
+        """Return the result of an operation on two integers."""
+        return self.let(operation, kind, (a, b), (kind, None))
+
+    def compare(self, operation: str, a: str, b: str, kind: Type = ir.I64) -> str:
+        """Return the truth value of a comparison of two integers."""
+        return self.let(operation, kind._replace(scalar="i1"), (a, b), (kind, None))
 
     def add(self, a: str, b: str) -> str:
         """Return the sum of two integers."""
         if "0" in (a, b):
             return b if a == "0" else a
-        return self.let(f"add i64 {a}, {b}")
+        return self.integer("add", a, b)
 
     def times(self, a: str, factor: int) -> str:
         """Return an integer times a known factor."""
-        return a if factor == 1 or a == "0" else self.let(f"mul i64 {a}, {factor}")
+        return a if factor == 1 or a == "0" else self.integer("mul", a, str(factor))
 
     def smaller(self, a: str, b: str) -> str:
         """Return the smaller of two integers."""
-        return self.let(f"select i1 {self.let(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+        less = self.compare("icmp slt", a, b)
+        return self.let("select", ir.I64, (less, a, b), (ir.I1, ir.I64, ir.I64))
 
     def row(self, base: str, i: str, copy: str) -> Callable[[str], str]:
         """Return a function from columns to addresses in a row of a copy of a matrix."""
@@ -241,44 +263,47 @@ class _Function:
 
     def at(self, base: str, index: str) -> str:
         """Return the address of an element."""
-        return (
-            base
-            if index == "0"
-            else self.let(f"getelementptr {self.kind}, ptr {base}, i64 {index}")
-        )
+        return base if index == "0" else self._place(self.kind, base, index)
+
+    def _place(self, element: Type, base: str, index: str) -> str:
+        """Return the address of an element of a type."""
+        place = ir.address("", element, base, index, ir.I64)
+        return self.let(place.operation, place.type, place.operands, place.types)
 
     def load(self, address: str) -> str:
         """Load an element."""
-        return self.let(f"load {self.kind}, ptr {address}")
+        return self._load(self.kind, address)
+
+    def _load(self, kind: Type, address: str) -> str:
+        """Load a value of a type."""
+        return self.let("load", kind, (address,), (ir.PTR,))
 
     def store(self, x: str, address: str) -> None:
         """Store an element."""
-        self.lines.append(f"store {self.kind} {x}, ptr {address}")
+        self.body.append(ir.store(x, self.kind, address))
 
     def fused(self, a: str, b: str, c: str) -> str:
         """Return a b + c, rounded once."""
-        kind = self.kind
-        return self.let(f"call {kind} @llvm.fma.{self.suffix}({kind} {a}, {kind} {b}, {kind} {c})")
+        function = f"@llvm.fma.{self.suffix}"
+        return self.let("call", self.kind, (function, a, b, c), (None, *(self.kind,) * 3))
 
     def some(self, values: list[str]) -> str:
         """Return whether any of the values differs from zero in any lane; NaN does."""
         # Their bits are joined and compared once. Without its sign, minus zero is zero.
-        size = f"i{8 * self.bytes}"
-        wide = self.lanes > 1
-        whole = f"<{self.lanes} x {size}>" if wide else size
-        zero, one = (f"splat ({size} {x})" if wide else str(x) for x in (0, 1))
+        whole = self.kind._replace(scalar=f"i{8 * self.bytes}")
+        zero, one = (f"splat ({whole.scalar} {x})" if whole.lanes else str(x) for x in (0, 1))
         found = zero
         for x in values:
-            here = self.let(f"bitcast {self.kind} {x} to {whole}")
-            found = self.let(f"or {whole} {found}, {here}")
-        found = self.let(f"icmp ne {whole} {self.let(f'shl {whole} {found}, {one}')}, {zero}")
-        if not wide:
+            here = self.let("bitcast", whole, (x,), (self.kind,))
+            found = self.integer("or", found, here, whole)
+        found = self.compare("icmp ne", self.integer("shl", found, one, whole), zero, whole)
+        if not whole.lanes:
             return found
-        mask = f"<{self.lanes} x i1>"
-        return self.let(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({mask} {found})")
+        function = f"@llvm.vector.reduce.or.v{self.lanes}i1"
+        return self.let("call", ir.I1, (function, found), (None, whole._replace(scalar="i1")))
 
     def loop(
-        self, first: str, end: str, step: int = 1, carried: tuple[tuple[str, str], ...] = ()
+        self, first: str, end: str, step: int = 1, carried: tuple[tuple[Type, str], ...] = ()
     ) -> list[str]:
         """Begin a loop of a counter from `first` while it is below `end`, or not below for -1.
 
@@ -287,17 +312,18 @@ class _Function:
             values. They hold what they have at the loop's end after it.
         """
         self._count += 1
-        label, begin = f"l{self._count}", len(self.lines)
+        label, begin = f"l{self._count}", len(self.body)
         values = [f"%{label}.v{k}" for k in range(len(carried) + 1)]
         compare = "slt" if step > 0 else "sge"
-        self.lines += [f"br label %{label}.head", f"{label}.head:"]
-        for value, (kind, start) in zip(values, (("i64", first), *carried), strict=True):
+        self.body += [ir.jump(f"{label}.head"), ir.label(f"{label}.head")]
+        for value, (kind, start) in zip(values, ((ir.I64, first), *carried), strict=True):
             # The loop's end adds what comes from its last block.
-            self.lines.append(f"{value} = phi {kind} [ {start}, %{self._block} ]")
-        self.lines += [
-            f"%{label}.more = icmp {compare} i64 {values[0]}, {end}",
-            f"br i1 %{label}.more, label %{label}.body, label %{label}.end",
-            f"{label}.body:",
+            self.body.append(ir.phi(value, kind, (start, self._block)))
+        more, types = f"%{label}.more", (ir.I64, None)
+        self.body += [
+            Instruction(f"icmp {compare}", (values[0], end), types, ir.I1, more),
+            ir.branch(more, f"{label}.body", f"{label}.end"),
+            ir.label(f"{label}.body"),
         ]
         self._loops.append((label, begin + 2, step))
         self._block = f"{label}.body"
@@ -305,46 +331,49 @@ class _Function:
 
     def end_loop(self, *after: str) -> None:
         """End a loop; the values that it carries become the given ones."""
-        label, phi, step = self._loops.pop()
-        after = (self.let(f"add i64 %{label}.v0, {step}"), *after)
-        for k, value in enumerate(after):
-            self.lines[phi + k] += f", [ {value}, %{self._block} ]"
-        self.lines += [f"br label %{label}.head", f"{label}.end:"]
+        label, first, step = self._loops.pop()
+        after = (self.integer("add", f"%{label}.v0", str(step)), *after)
+        for k, value in enumerate(after, first):
+            node = self.body[k]
+            self.body[k] = node._replace(
+                operands=(*node.operands, value), labels=(*node.labels, self._block)
+            )
+        self.body += [ir.jump(f"{label}.head"), ir.label(f"{label}.end")]
         self._block = f"{label}.end"
 
     def list_nonzero(self, end: str, entries: Callable[[str], list[str]]) -> _List:
         """List the indices below `end` of which some entry differs from zero in some lane."""
         address = "%list"
-        i, count = self.loop("0", end, carried=(("i64", "0"),))
+        i, count = self.loop("0", end, carried=((ir.I64, "0"),))
         # Every index is written; one that is not counted is written over by the next.
-        item = self.let(f"getelementptr i64, ptr {address}, i64 {count}")
-        self.lines.append(f"store i64 {i}, ptr {item}")
+        item = self._place(ir.I64, address, count)
+        self.body.append(ir.store(i, ir.I64, item))
         some = self.some(entries(i))
-        self.end_loop(self.add(count, self.let(f"zext i1 {some} to i64")))
+        self.end_loop(self.add(count, self.let("zext", ir.I64, (some,), (ir.I1,))))
         return _List(address, count)
 
     def item(self, of: _List, place: str) -> str:
         """Return an index of a list."""
-        return self.let(
-            f"load i64, ptr {self.let(f'getelementptr i64, ptr {of.address}, i64 {place}')}"
-        )
+        return self._load(ir.I64, self._place(ir.I64, of.address, place))
 
     def each_copy(self) -> str:
         """Begin the loop over the copies of matrices, and return which it is."""
         # Memory for the list of indices is reserved before any loop.
-        self.lines.append(f"%list = alloca [{self.n} x i64]")
+        room = Instruction("alloca", (f"[{self.n} x i64]",), (None,), ir.PTR, "%list")
+        self.body.append(room)
         return self.loop("0", str(self.copies))[0] if self.copies > 1 else "0"
 
     def finish(self, emitter: Emitter) -> str:
         """End the function, add it to the module, and return its symbol."""
         if self.copies > 1:
             self.end_loop()
-        self.lines += ["ret void", "}"]
-        kind, mask = self.kind, f"<{self.lanes} x i1>"
-        emitter.declarations.add(f"declare {kind} @llvm.fma.{self.suffix}({kind}, {kind}, {kind})")
-        if self.lanes > 1:
-            emitter.declarations.add(f"declare i1 @llvm.vector.reduce.or.v{self.lanes}i1({mask})")
-        emitter.routines[self.symbol] = "void", 0, "\n".join(self.lines)
+        self.body.append(ir.RETURN)
+        kind = self.kind
+        emitter.declare_function(f"@llvm.fma.{self.suffix}", kind, kind, kind, kind)
+        if kind.lanes:
+            mask, function = emitter.type_of("b1", True), f"@llvm.vector.reduce.or.v{kind.lanes}i1"
+            emitter.declare_function(function, ir.I1, mask)
+        emitter.routines[self.symbol] = Routine(self.operands, ir.VOID, self.body)
         return self.symbol
 
 
@@ -379,12 +408,12 @@ def _eliminate_panel(f: _Function, c: str, last: str, width: int, above: int) ->
     own = {(r, s): f.load(rows[r](places[s])) for r in range(width) for s in range(r, width)}
     inverses, factors = [], {}
     for r in range(width):
-        inverses.append(f.let(f"fdiv {f.kind} {f.one}, {own[r, r]}"))
+        inverses.append(f.apply("fdiv", f.one, own[r, r]))
         f.store(inverses[r], f.column("%d", c)(f.add(places[r], str(-above))))
         for s in range(r + 1, width):
-            scaled = f.let(f"fmul {f.kind} {own[r, s]}, {inverses[r]}")
+            scaled = f.apply("fmul", own[r, s], inverses[r])
             f.store(scaled, rows[r](places[s]))
-            factors[r, s] = f.let(f"fneg {f.kind} {scaled}")
+            factors[r, s] = f.apply("fneg", scaled)
             for t in range(s, width):
                 own[s, t] = f.fused(factors[r, s], own[r, t], own[s, t])
     listed = f.list_nonzero(places[-1], lambda k: [f.load(row(k)) for row in rows])
@@ -403,7 +432,7 @@ def _eliminate_panel(f: _Function, c: str, last: str, width: int, above: int) ->
     [m] = f.loop("0", listed.length)
     k = f.item(listed, m)
     for row, inverse in zip(rows, inverses, strict=True):
-        f.store(f.let(f"fmul {f.kind} {f.load(row(k))}, {inverse}"), row(k))
+        f.store(f.apply("fmul", f.load(row(k)), inverse), row(k))
     f.end_loop()
     for row, place in zip(rows, places, strict=True):
         [z] = f.loop(place, str(f.n))
@@ -426,7 +455,7 @@ def _subtract_panel(
     pair = [f.item(listed, p), f.item(listed, f.smaller(*ends))]
     scaled = [
         [
-            f.let(f"fneg {f.kind} {f.let(f'fmul {f.kind} {f.load(row(j))}, {inverse}')}")
+            f.apply("fneg", f.apply("fmul", f.load(row(j)), inverse))
             for row, inverse in zip(rows, inverses, strict=True)
         ]
         for j in pair
@@ -479,7 +508,7 @@ def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], en
     left: list[list[str]] = [[] for _ in pair]
     for a, s in np.ndindex(directions, constraints):
         for terms_of_row, products in zip(mine, left, strict=True):
-            sum_ = f.let(f"fmul {f.kind} {weight(a, 0, s)}, {terms_of_row[s]}")
+            sum_ = f.apply("fmul", weight(a, 0, s), terms_of_row[s])
             for b in range(1, directions):
                 sum_ = f.fused(weight(a, b, s), terms_of_row[b * constraints + s], sum_)
             products.append(sum_)
@@ -505,8 +534,8 @@ def _forward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, in
     [i] = f.loop(str(n - 1), str(above), -1)
     row, own = f.row("%l", i, c), x(i)
     here = f.load(own)
-    f.store(f.let(f"fmul {f.kind} {here}, {f.load(d(f.add(i, str(-above))))}"), own)
-    less = f.let(f"fneg {f.kind} {here}")
+    f.store(f.apply("fmul", here, f.load(d(f.add(i, str(-above))))), own)
+    less = f.apply("fneg", here)
     [j] = f.loop("0", i)
     address = x(j)
     f.store(f.fused(less, f.load(row(j)), f.load(address)), address)
@@ -524,7 +553,7 @@ def _backward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, i
     [i] = f.loop(str(above), str(n))
     row = f.row("%l", i, c)
     # Sums of their own do not wait for each other.
-    end = f.let(f"and i64 {i}, {-_SUMS}")
+    end = f.integer("and", i, str(-_SUMS))
     j, *sums = f.loop("0", end, _SUMS, ((f.kind, f.zero),) * _SUMS)
     places = [f.add(j, str(k)) for k in range(_SUMS)]
     f.end_loop(
@@ -537,7 +566,7 @@ def _backward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, i
     f.end_loop(f.fused(f.load(row(r)), f.load(x(r)), rest))
     total = f.load(x(i))
     for sum_ in (rest, *sums[1:]):
-        total = f.let(f"fsub {f.kind} {total}, {sum_}")
+        total = f.apply("fsub", total, sum_)
     f.store(total, x(i))
     f.end_loop()
     return f.finish(emitter)

@@ -1,0 +1,159 @@
+"""The passes over instructions, each on a few of them."""
+
+import pytest
+
+from brax.kernels.codegen import ir, outlining
+from brax.kernels.codegen.ir import Effect, Instruction, Type, text_of
+from brax.kernels.codegen.outlining import outlined
+from brax.kernels.codegen.schedule import scheduled
+from brax.kernels.codegen.stack import allocate_stack
+
+FLOATS = Type("float", 8)
+
+
+def number(result, *operands):
+    """Return the sum of some numbers."""
+    return Instruction("fadd", operands, (FLOATS, *[None] * (len(operands) - 1)), FLOATS, result)
+
+
+def loaded(result, buffer):
+    return ir.address(f"{result}p", FLOATS, buffer, "0"), ir.load(result, FLOATS, f"{result}p")
+
+
+def stored(x, buffer):
+    return ir.address(f"{x}.{buffer}", FLOATS, buffer, "0"), ir.store(x, FLOATS, f"{x}.{buffer}")
+
+
+# The right texts are from LLVM's language reference.
+@pytest.mark.parametrize(
+    ("instruction", "text"),
+    [
+        (number("%c", "%a", "%b"), "%c = fadd <8 x float> %a, %b"),
+        (
+            Instruction("icmp slt", ("%a", "3"), (ir.I32, None), ir.I1, "%c"),
+            "%c = icmp slt i32 %a, 3",
+        ),
+        (
+            Instruction("sext", ("%a",), (ir.I32,), ir.I64, "%c"),
+            "%c = sext i32 %a to i64",
+        ),
+        (
+            Instruction("call", ("@f", "%a", "1"), (None, FLOATS, ir.I32), FLOATS, "%c"),
+            "%c = call <8 x float> @f(<8 x float> %a, i32 1)",
+        ),
+        (
+            Instruction("extractvalue", ("%a", "1"), (FLOATS._replace(members=2), None), FLOATS),
+            "extractvalue {<8 x float>, <8 x float>} %a, 1",
+        ),
+        (ir.address("%p", FLOATS, "%m1", "%i"), "%p = getelementptr <8 x float>, ptr %m1, i32 %i"),
+        (ir.load("%a", FLOATS, "%p", 4), "%a = load <8 x float>, ptr %p, align 4"),
+        (ir.store("%a", FLOATS, "%p"), "store <8 x float> %a, ptr %p"),
+        (ir.phi("%i", ir.I32, ("0", "x"), ("%j", "y")), "%i = phi i32 [ 0, %x ], [ %j, %y ]"),
+        (ir.branch("%c", "yes", "no"), "br i1 %c, label %yes, label %no"),
+        (ir.jump("yes"), "br label %yes"),
+        (ir.label("yes"), "yes:"),
+        (ir.RETURN, "ret void"),
+    ],
+)
+def test_text_of_an_instruction(instruction, text):
+    assert text_of(instruction) == text
+
+
+def test_sizes_of_types():
+    assert [Type("float").bytes, FLOATS.bytes, Type("ptr", 4).bytes] == [4, 32, 32]
+    assert FLOATS._replace(members=3).bytes == 96
+
+
+def results(groups):
+    return [group[-1].result or group[-1].operation for group in groups]
+
+
+def test_an_instruction_moves_down_to_its_first_use():
+    body = [
+        (number("%v1", "1", "2"),),
+        (number("%v2", "3", "4"),),
+        (number("%v3", "5", "6"),),  # nobody uses it
+        (ir.store("%v2", FLOATS, "%out"),),
+        (number("%v4", "%v1", "%v2"),),
+        (ir.store("%v4", FLOATS, "%out"),),
+    ]
+    assert results(scheduled(body, ())) == ["%v2", "store", "%v1", "%v4", "store"]
+
+
+def test_nothing_moves_across_the_end_of_a_block():
+    body = [(number("%v1", "1", "2"),), (ir.jump("x"), ir.label("x")), stored("%v1", "%out")]
+    assert results(scheduled(body, ())) == ["%v1", "label", "store"]
+
+
+def test_a_load_stays_between_the_stores_around_it():
+    body = [
+        stored("1", "%m1"),
+        loaded("%v1", "%m1"),
+        stored("2", "%m1"),
+        stored("%v1", "%m2"),
+    ]
+    assert list(scheduled(body, ("%m1", "%m2"))) == body
+    # The same load may move beyond a store to another buffer.
+    body[2] = stored("2", "%m3")
+    assert list(scheduled(body, ("%m1", "%m2", "%m3"))) == [body[0], body[2], body[1], body[3]]
+
+
+def test_buffers_share_memory_when_one_ends_before_the_other_begins():
+    sizes = {"%m1": 64, "%m2": 64, "%m3": 100}
+    body = [
+        stored("1", "%m1"),
+        stored("2", "%m3"),  # nobody reads it
+        stored("2", "%m2"),
+        loaded("%v1", "%m1"),
+        loaded("%v2", "%m2"),
+    ]
+    kept, offsets, used = allocate_stack(body, sizes)
+    assert kept == [body[0], *body[2:]]
+    assert (offsets, used) == ({"%m1": 0, "%m2": 64}, 128)
+    body = [stored("1", "%m1"), loaded("%v1", "%m1"), stored("2", "%m2"), loaded("%v2", "%m2")]
+    assert allocate_stack(body, sizes)[1:] == ({"%m1": 0, "%m2": 0}, 64)
+
+
+def test_a_buffer_from_outside_of_a_loop_lives_through_all_of_it():
+    body = [
+        stored("1", "%m1"),
+        (ir.jump("x"), ir.label("x")),
+        loaded("%v1", "%m1"),
+        stored("2", "%m2"),
+        loaded("%v2", "%m2"),
+        (ir.branch("%v3", "x", "y"), ir.label("y")),
+    ]
+    _, offsets, used = allocate_stack(body, {"%m1": 64, "%m2": 64})
+    assert (offsets, used) == ({"%m1": 0, "%m2": 64}, 128)
+
+
+def test_a_call_that_reads_and_writes_keeps_a_buffer():
+    call = Instruction("call", ("@f", "%m1"), (None, ir.PTR), effect=Effect.READS_AND_WRITES)
+    body = [stored("1", "%m1"), (call,)]
+    assert allocate_stack(body, {"%m1": 32})[0] == body
+
+
+def test_what_goes_from_one_part_to_another_goes_through_memory(monkeypatch):
+    monkeypatch.setattr(outlining, "PART_LINES", 2)
+    monkeypatch.setattr(outlining, "MIN_PART_LINES", 2)
+    less = Instruction("fcmp olt", ("%v1", "%v1"), (FLOATS, None), Type("i1", 8), "%v2")
+    which = Instruction("select", ("%v2", "%v1", "%v1"), (Type("i1", 8), FLOATS, FLOATS), FLOATS)
+    body = [number("%v1", "%x", "1"), less, which._replace(result="%v3"), number("%v4", "%v3")]
+    out = outlined([number("%x", "2", "3")], body, "tile", {}, 0)
+    assert [text_of(i).split("(")[0] for i in out.body] == ["call void @part1", "call void @part2"]
+    # Eight floats have 32 bytes; truth values are kept as integers of as many bits. Values get
+    # their places in the order in which other parts read them.
+    assert [text_of(i) for i in out.functions["@part1"].body] == [
+        "entry:",
+        "%x.entry.from = getelementptr i8, ptr %stack, i64 0",
+        "%x.entry = load <8 x float>, ptr %x.entry.from, align 32",
+        "%v1 = fadd <8 x float> %x.entry, 1",
+        "%v1.to = getelementptr i8, ptr %stack, i64 64",
+        "store <8 x float> %v1, ptr %v1.to, align 32",
+        "%v2 = fcmp olt <8 x float> %v1, %v1",
+        "%v2.to = getelementptr i8, ptr %stack, i64 32",
+        "%v2.bits = sext <8 x i1> %v2 to <8 x i32>",
+        "store <8 x i32> %v2.bits, ptr %v2.to, align 32",
+        "ret void",
+    ]
+    assert out.used == 96
