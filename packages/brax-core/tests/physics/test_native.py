@@ -498,6 +498,20 @@ def test_threads_that_trace_the_same_kernel_compile_it_once(monkeypatch):
     assert len(modules) == 1
 
 
+@pytest.mark.parametrize("batch", [5, 1 << 16])
+def test_denormal_numbers_are_zero_as_in_xlas_programs(batch):
+    def fun(x, y):
+        return (x * y, x + x / 3, x - x / 2, jnp.sqrt(x), x.sum(0), x > 0, x == 0, y / x)
+
+    x = jnp.full((2, batch), 1e-40)
+    args = x, jnp.ones_like(x)
+    for got, want, exact in zip(
+        translated(fun, args), by_xla(fun, args), (0, 0, 0, 0, 0, False, True, np.inf), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(got, np.full_like(got, exact))
+
+
 def test_sines_and_cosines_are_right_to_the_last_place():
     rng = np.random.default_rng(0)
     near, far = rng.uniform(-10, 10, 20_000), rng.uniform(-1e8, 1e8, 20_000)
