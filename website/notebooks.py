@@ -16,8 +16,7 @@ from typing import Any
 import jupytext
 import nbclient
 import nbformat
-
-from brax.io import html as viewer
+import viewers
 
 FOLDER = Path(__file__).parents[1] / "docs/notebooks"
 
@@ -56,7 +55,8 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     """
     client = nbclient.NotebookClient(
         notebook,
-        timeout=600,
+        timeout=1800,  # seconds for each cell, also where other programs use the processor
+        startup_timeout=600,
         kernel_name="python3",
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
@@ -110,11 +110,8 @@ def shown(output: Any, alt: str, file: str) -> tuple[str, dict[str, str | bytes]
         raise ValueError(f'{file}: the cell needs alt="...", a text that says what is to be seen')
     if VIEWER in data:
         parts = data[VIEWER]
-        frame = (
-            f'<iframe class="viewer" src="{file}.html" title="{html.escape(alt)}" '
-            f'height="{parts["height"]}" loading="lazy" sandbox="allow-scripts"></iframe>'
-        )
-        return frame, {f"{file}.html": viewer._page(parts["title"], parts["viewers"], None)}
+        frame = viewers.frame(f"{file}.html", alt, parts["height"])
+        return frame, {f"{file}.html": viewers.page(parts)}
     return f"![{alt}]({file}.png)", {f"{file}.png": base64.b64decode(data["image/png"])}
 
 
