@@ -49,7 +49,7 @@ def snapshot():
         "JAX's logger": (logging.getLogger("jax").level, list(logging.getLogger("jax").handlers)),
         "numpy's errors": np.geterr(),
         "numpy's print options": str(np.get_printoptions()),
-        "numpy's random state": np.random.get_state()[1].tolist(),
+        "numpy's random state": str(np.random.get_state()),
         "the recursion limit": sys.getrecursionlimit(),
         "the thread switch interval": sys.getswitchinterval(),
         "the garbage collector": (gc.isenabled(), gc.get_threshold(), list(gc.callbacks)),
@@ -85,7 +85,7 @@ def main():
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:  # a wrapper of a library that is not installed
-            assert error.name.split(".")[0] != "brax", name
+            assert (error.name or "").split(".")[0] != "brax", name
         after = snapshot()
         problems += [f"{name} changes {what}" for what in changed(before, after)]
         before = after

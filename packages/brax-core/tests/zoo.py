@@ -7,6 +7,7 @@ that everything that it does to JAX is done. `mjx` adds MuJoCo's step in JAX.
 """
 
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -167,7 +168,8 @@ def module():
             x = x + linen.MultiHeadDotProductAttention(num_heads=2)(x, x)
             return linen.Dense(1)(x)
 
-    net, x = Net(), normal(4, 6, 5)
+    net: Any = Net()
+    x = normal(4, 6, 5)
     params = net.init(KEY, x)
     return jax.jit(jax.grad(lambda p: jnp.mean(net.apply(p, x) ** 2)))(params)
 
@@ -222,7 +224,7 @@ def main(path, *options):
     if "brax" in options:
         step_a_pendulum()
     programs = (mjx,) if "mjx" in options else PROGRAMS
-    results = {
+    results: dict[str, Any] = {
         f"{program.__name__}{jax.tree_util.keystr(where)}": np.asarray(leaf)
         for program in programs
         for where, leaf in jax.tree_util.tree_leaves_with_path(program())

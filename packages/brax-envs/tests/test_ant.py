@@ -142,6 +142,7 @@ def test_the_contacts_are_told_if_asked_for(ant):
     env = Ant(backend=ant.env.backend, debug=True)
     state = jax.jit(env.step)(jax.jit(env.reset)(jax.random.key(0)), jnp.ones(8))
     want = contact.get(env.sys, state.pipeline_state.x)
+    assert want is not None
     np.testing.assert_allclose(state.pipeline_state.contact.dist, want.dist, atol=1e-6)
     plain = jax.jit(ant.env.step)(jax.jit(ant.env.reset)(jax.random.key(0)), jnp.ones(8))
     np.testing.assert_allclose(state.obs, plain.obs, rtol=1e-4, atol=1e-5)

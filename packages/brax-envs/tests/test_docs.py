@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,10 @@ import pytest
 from brax.env import wrap
 from brax.testing import check_environment
 
-DOCS = next((p / "docs" for p in Path(__file__).parents if (p / "docs").is_dir()), None)
-if DOCS is None:
+FOUND = [p / "docs" for p in Path(__file__).parents if (p / "docs").is_dir()]
+if not FOUND:
     pytest.skip("only where the documentation is", allow_module_level=True)
+DOCS = FOUND[0]
 EXAMPLE = DOCS / "examples" / "cart.py"
 PACKAGE = Path(__file__).parents[1]
 
@@ -21,6 +23,7 @@ PACKAGE = Path(__file__).parents[1]
 def load(path):
     """Return the module in a file."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -41,7 +44,7 @@ def test_the_page_of_the_collection_is_what_the_code_says():
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [DOCS / "environments.md", PACKAGE / "README.md"])
 def test_the_first_example_of_a_page_runs(page):
-    names = {}
+    names: dict[str, Any] = {}
     exec(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)[0], names)
     assert jnp.isfinite(names["state"].reward).all()
 

@@ -1,6 +1,9 @@
 """Observations of environments, part by part, against MuJoCo in the same state."""
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
@@ -162,7 +165,7 @@ QUICK = "acrobot", "hopper", "inverted_double_pendulum", "inverted_pendulum", "r
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in EXPECTED]
 )
 def test_parts(name):
-    env = envs.get_environment(name, backend="generalized")
+    env: Any = envs.get_environment(name, backend="generalized")
     assert (env.observation_size, env.action_size) == SIZES[name]
     model = mujoco.MjModel.from_xml_path(str(ASSETS / env.model))
     data, rng = mujoco.MjData(model), np.random.default_rng(0)
@@ -198,9 +201,9 @@ WITHOUT_VELOCITIES = {
 
 @pytest.mark.parametrize("name", WITHOUT_VELOCITIES)
 def test_hidden_velocities(name):
-    env = envs.get_environment(name, hide_velocities=True)
+    env: Any = envs.get_environment(name, hide_velocities=True)
     assert env.observation_size == WITHOUT_VELOCITIES[name]
-    q, qd, ctrl = env.sys.init_q, np.zeros(env.sys.qd_size()), np.zeros(env.action_size)
+    q, qd, ctrl = env.sys.init_q, np.zeros(env.sys.qd_size()), jnp.zeros(env.action_size)
 
     @jax.jit
     def seen(qd):

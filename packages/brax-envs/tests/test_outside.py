@@ -201,7 +201,7 @@ def test_functions_in_the_way_of_gymnax():
         assert reward == 0.5 and bool(done) == (i == 2) == bool(info["truncation"])
         np.testing.assert_allclose(info["terminal_obs"], first + i + 1, rtol=1e-6)
     assert 0 <= obs < 1 and np.array_equal(obs, env.reset(keys[3])[0])
-    _, state, _, done, info = env.step(keys[0], state, STOP)
+    _, state, _, done, info = env.step(keys[0], state, jnp.asarray(STOP))
     assert done and not info["truncation"] and state.info["steps"] == 0
     assert env.action_space().contains(env.action_space().sample(keys[0]))
     assert env.observation_space().shape == (1,) and env.default_params is None
@@ -214,6 +214,7 @@ def test_the_system_is_an_argument():
 
     env = GymnaxWrapper(envs.get_environment("reacher"))
     params = env.default_params
+    assert params is not None
     assert env.action_space().low.tolist() == [-1, -1]
     rotors = jnp.array([1.0, 4.0])
     several = jax.vmap(lambda m: params.replace(dof_armature=m * params.dof_armature))(rotors)

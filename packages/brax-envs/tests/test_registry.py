@@ -1,5 +1,7 @@
 """Environments by name."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -59,7 +61,8 @@ def test_an_unknown_backend_says_what_there_is():
 
 def test_registering(still):
     assert "still" in envs.list_environments()
-    assert envs.get_environment("still", reward=2.0).reward == 2.0
+    generous: Any = envs.get_environment("still", reward=2.0)
+    assert generous.reward == 2.0
     assert plugins.specs("environment")["still"].summary == "Stays where it is."
     envs.register_environment("still", Still)  # the same again is no conflict
 
@@ -134,9 +137,10 @@ def test_settings_that_an_environment_does_not_take():
     ):
         envs.create("fast", use_dict=True)
     with pytest.raises(ConfigError, match="auto_reset must be True or False, got 'no'"):
-        envs.create("fast", auto_reset="no")
+        envs.create("fast", auto_reset="no")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cannot be called; register the class"):
-        envs.register_environment("made already", envs.get_environment("fast"))
+        made: Any = envs.get_environment("fast")
+        envs.register_environment("made already", made)
 
 
 @pytest.mark.parametrize("action", [None, [0.0], 0.0])

@@ -1,5 +1,7 @@
 """Rewards, ends and starts of the environments, against arithmetic."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,11 @@ from brax.envs import grasp, inverted_double_pendulum, reacher, ur5e
 from brax.envs.goal import goal, placed
 from brax.envs.inverted_double_pendulum import InvertedDoublePendulum
 from brax.errors import ConfigError, ShapeError
+
+
+def task(name: str, **settings: Any) -> Any:
+    """Return an environment with the attributes of its own class."""
+    return envs.get_environment(name, **settings)
 
 
 def lying(env, q=(), qd=()):
@@ -25,7 +32,7 @@ def lying(env, q=(), qd=()):
 @pytest.mark.parametrize("name", ["hopper", "walker2d"])
 def test_when_planar_bodies_have_fallen(name):
     """Height, pitch and the fastest velocity, and whether that ends the hopper and the walker."""
-    env = envs.get_environment(name)
+    env = task(name)
     table = [
         (1.2, 0.0, 0.0, 0, 0),
         (0.75, 0.0, 0.0, 0, 1),
@@ -39,7 +46,7 @@ def test_when_planar_bodies_have_fallen(name):
         (1.2, np.nan, 0.0, 1, 1),
     ]
     state = lying(env)
-    free = envs.get_environment(name, terminate_when_unhealthy=False, healthy_reward=3.0)
+    free = task(name, terminate_when_unhealthy=False, healthy_reward=3.0)
     for height, pitch, speed, *over in table:
         now = state.replace(
             q=state.q.at[1].set(height).at[2].set(pitch), qd=state.qd.at[4].set(speed)
@@ -60,7 +67,7 @@ def test_when_planar_bodies_have_fallen(name):
     ],
 )
 def test_when_one_coordinate_ends_it(name, entry, table):
-    env = envs.get_environment(name)
+    env = task(name)
     state = lying(env)
     for value, over in table.items():
         assert env.is_over(state.replace(q=state.q.at[entry].set(value))) == over, value
@@ -68,7 +75,7 @@ def test_when_one_coordinate_ends_it(name, entry, table):
 
 def poles(lower, upper, x=0.0, rates=(0.0, 0.0)):
     """Return the environment and a state of it; the upper angle is relative to the lower pole."""
-    env = envs.get_environment("inverted_double_pendulum")
+    env = task("inverted_double_pendulum")
     return env, env.pipeline_init(jnp.array([x, lower, upper]), jnp.array([0.0, *rates]))
 
 
@@ -98,13 +105,16 @@ def test_reward_of_the_double_pendulum():
     assert float(terms["reward_distance"]) == pytest.approx(-(0.01 * x**2 + (z - 2) ** 2), rel=1e-5)
     assert float(terms["reward_velocity"]) == pytest.approx(-(1e-3 * 4 + 5e-3 * 9), rel=1e-5)
     assert (
-        InvertedDoublePendulum(healthy_reward=2.0).rewards(state, state, None)["reward_alive"] == 2
+        InvertedDoublePendulum(healthy_reward=2.0).rewards(state, state, jnp.zeros(1))[
+            "reward_alive"
+        ]
+        == 2
     )
 
 
 def test_the_reachers_tip_moves_as_its_velocity_says():
     """Its velocity is the difference of its places a moment before and after."""
-    env = envs.get_environment("reacher")
+    env = task("reacher")
     q, qd = np.array([0.7, -1.3, 0.1, 0.05]), np.array([3.0, -5.0, 0.0, 0.0])
     h = 1e-3
     states = [env.pipeline_init(jnp.array(q + t * qd), jnp.array(qd)) for t in (-h, 0, h)]
@@ -138,7 +148,7 @@ def test_the_reacher_can_be_solved_and_noise_costs_the_most():
     Noise on the action costs its variance, twice, in every step: 20 where it deviates by 0.1, and
     then what the controller does against it.
     """
-    env = envs.get_environment("reacher")
+    env = task("reacher")
 
     def episode(key, deviation):
         state = env.reset(key)
@@ -171,7 +181,7 @@ def test_the_reacher_can_be_solved_and_noise_costs_the_most():
     ],
 )
 def test_runners_earn_their_speed(name, forward, weight, cost):
-    env = envs.get_environment(name)
+    env = task(name)
     before, after = lying(env, [0.5, 1.2]), lying(env, [0.6, 1.2])
     ctrl = jnp.linspace(-1, 1, env.action_size)
     terms = env.rewards(before, after, ctrl)
@@ -181,7 +191,7 @@ def test_runners_earn_their_speed(name, forward, weight, cost):
 
 
 def test_the_acrobat_earns_its_height():
-    env = envs.get_environment("acrobot")
+    env = task("acrobot")
     for angles, height in [((0, 0), -2), ((np.pi, 0), 2), ((np.pi / 2, -np.pi / 2), -1)]:
         state = env.pipeline_init(jnp.array(angles, float), jnp.zeros(2))
         terms = env.rewards(state, state, jnp.array([-0.5]))
@@ -192,7 +202,7 @@ def test_the_acrobat_earns_its_height():
 @pytest.mark.slow
 def test_told_angles_are_reached():
     """In a second the servos, of 10 rad/s and more, have turned the joints to where they should."""
-    env = envs.get_environment("reacherangle")
+    env = task("reacherangle")
     state = jax.jit(env.reset)(jax.random.key(0))
     step = jax.jit(env.step)
     for _ in range(50):
@@ -203,7 +213,7 @@ def test_told_angles_are_reached():
 @pytest.fixture(scope="module")
 def arm():
     """Return the arm, one step of it under zero action, and a state to step from."""
-    env = envs.get_environment("ur5e")
+    env = task("ur5e")
     state = jax.jit(env.reset)(jax.random.key(0))
     return env, jax.jit(lambda s: env.step(s, jnp.zeros(6))), state
 
@@ -248,7 +258,7 @@ def test_the_way_to_the_target_is_earned(arm):
 
 @pytest.mark.slow
 def test_reward_and_targets_of_fetch():
-    env = envs.get_environment("fetch")
+    env = task("fetch")
     before, after = (lying(env, (x, 0, 0.4)) for x in (0.0, 0.3))
 
     def at(state, x):
@@ -274,7 +284,7 @@ def test_reward_and_targets_of_fetch():
 @pytest.mark.slow
 def test_reward_of_grasp():
     """A ball below one fingertip, which it touches, is carried when it is off the floor."""
-    env = envs.get_environment("grasp")
+    env = task("grasp")
     start = jax.jit(env.pipeline_init)(env.sys.init_q, jnp.zeros(env.sys.qd_size()))
     tip = start.x.pos[grasp.BALL] - grasp.tips(env.sys, start)[0]
 
@@ -300,14 +310,14 @@ def test_reward_of_grasp():
 
 
 def test_an_action_of_zero_holds_the_open_hand_of_grasp():
-    sys = envs.get_environment("grasp").sys
+    sys = task("grasp").sys
     np.testing.assert_allclose(sys.actuator.ctrl_range.mean(axis=1), sys.init_q[:19], atol=1e-7)
 
 
 @pytest.mark.slow
 def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target():
     """A script lowers the open hand over the ball, closes it, and moves the palm."""
-    env = envs.get_environment("grasp")
+    env = task("grasp")
     low, high = env.sys.actuator.ctrl_range.T
 
     def act(state, step):
@@ -343,7 +353,7 @@ def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target():
     ],
 )
 def test_when_the_ball_is_out_of_reach(y, z, over):
-    env = envs.get_environment("grasp")
+    env = task("grasp")
     state = lying(env)
     ball = state.x.replace(pos=state.x.pos.at[grasp.BALL].set(jnp.array([0.1, y, z])))
     assert env.sys.link_names[grasp.BALL] == "ball" and env.sys.link_names[grasp.PALM] == "palm"
@@ -353,7 +363,7 @@ def test_when_the_ball_is_out_of_reach(y, z, over):
 @pytest.mark.slow
 def test_starts_of_reacher_and_pusher():
     keys = [jax.random.split(jax.random.key(k), 512) for k in (0, 1)]
-    reach, push = (envs.get_environment(name) for name in ("reacher", "pusher"))
+    reach, push = (task(name) for name in ("reacher", "pusher"))
     q, qd = jax.jit(jax.vmap(reach.start))(*keys)
     far = np.linalg.norm(q[:, 2:], axis=1)
     assert 0.19 < far.max() <= 0.2 and np.abs(q[:, :2]).max() <= 0.1
@@ -370,8 +380,8 @@ def test_starts_of_reacher_and_pusher():
 )
 def test_a_step_lasts_as_long_on_every_pipeline(name, duration):
     for backend in ("generalized", "positional", "spring"):
-        assert float(envs.get_environment(name, backend=backend).dt) == pytest.approx(duration)
-    assert float(envs.get_environment(name, n_frames=1).dt) < duration
+        assert float(task(name, backend=backend).dt) == pytest.approx(duration)
+    assert float(task(name, n_frames=1).dt) < duration
 
 
 @pytest.mark.slow
@@ -380,7 +390,7 @@ def test_an_action_does_the_same_on_every_pipeline(name):
     """Rates after five steps, less those without an action: of the same motors and inertias."""
     rates = []
     for backend in ("generalized", "positional", "spring"):
-        env = envs.get_environment(name, backend=backend)
+        env = task(name, backend=backend)
 
         @jax.jit
         def run(action, env=env):
@@ -396,14 +406,14 @@ def test_an_action_does_the_same_on_every_pipeline(name):
 
 
 def test_a_wrong_action_is_named():
-    env = envs.get_environment("pusher")
+    env = task("pusher")
     state = jax.eval_shape(env.reset, jax.random.key(0))
     with pytest.raises(ShapeError, match="act has 3 entries; 'Pusher' has 7 actuators"):
         jax.eval_shape(env.step, state, jnp.zeros(3))
 
 
 def test_fast_earns_its_position():
-    env = envs.get_environment("fast")
+    env = task("fast")
 
     def earned(action):
         state = env.reset(jax.random.key(0))
@@ -419,21 +429,21 @@ def test_fast_earns_its_position():
 
 
 def test_fast_observes_what_is_asked_for():
-    assert envs.get_environment("fast").observation_size == 2
-    both = envs.get_environment("fast", asymmetric_obs=True)
+    assert task("fast").observation_size == 2
+    both = task("fast", asymmetric_obs=True)
     assert both.observation_size == {"state": 2, "privileged_state": 4}
-    assert envs.get_environment("fast", obs_mode="dict_state").observation_size == {"state": 2}
+    assert task("fast", obs_mode="dict_state").observation_size == {"state": 2}
     views = {"pixels/view_0": (8, 8, 3), "pixels/view_1": (8, 8, 3)}
-    seen = envs.get_environment("fast", obs_mode="dict_pixels_state", pixel_obs=True)
+    seen = task("fast", obs_mode="dict_pixels_state", pixel_obs=True)
     assert seen.observation_size == {**views, "state": 2}
-    assert envs.get_environment("fast", obs_mode="dict_pixels").observation_size == views
-    coded = envs.get_environment("fast", obs_mode="dict_latent_state", asymmetric_obs=True)
+    assert task("fast", obs_mode="dict_pixels").observation_size == views
+    coded = task("fast", obs_mode="dict_latent_state", asymmetric_obs=True)
     latents = {"latent_pixels/view_0": 12, "latent_pixels/view_1": 12}
     assert coded.observation_size == {**latents, "state": 2, "privileged_state": 4}
 
 
 def test_fast_rejects_what_it_cannot_observe():
     with pytest.raises(ConfigError, match=r"unknown obs_mode 'dict_stat'.*'dict_state'"):
-        envs.get_environment("fast", obs_mode="dict_stat")
+        task("fast", obs_mode="dict_stat")
     with pytest.raises(ConfigError, match="obs_mode='dict_state' has no images"):
-        envs.get_environment("fast", obs_mode="dict_state", pixel_obs=True)
+        task("fast", obs_mode="dict_state", pixel_obs=True)

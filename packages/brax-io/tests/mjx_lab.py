@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +64,7 @@ def apart(text, steps):
         return MJX.step(sys, state, act).qd, mjx.step(theirs, told).qvel
 
     rng = np.random.default_rng(0)
-    errors = {"c": [], "mjx": [], "mjx from c": []}
+    errors: dict[str, list[Any]] = {"c": [], "mjx": [], "mjx from c": []}
     for _ in range(steps):
         act, before = rng.uniform(-1, 1, model.nu), data.qvel.copy()
         ours, other = both(data.qpos.copy(), data.qvel.copy(), act, data.qacc_warmstart.copy())

@@ -5,6 +5,7 @@ import gzip
 import json
 import math
 import re
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ BALL = (0.85, 0.3, 0.2, 1)
 def walker(torso: str = "torso", timestep: float = 0.05) -> System:
     """Return a ball on a plane with a leg on one hinge and an arm on two."""
     made = ModelBuilder()
-    heavy = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
+    heavy: dict[str, Any] = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
     made.add_body(torso, pos=(0, 0, 0.24), **heavy)
     made.add_body("leg", torso, pos=(0.3, 0, 0), **heavy)
     made.add_body("arm", torso, pos=(-0.3, 0, 0), **heavy)
@@ -47,16 +48,17 @@ def walk(frames: int) -> list[State]:
 
 def glide(x: float, knee: float = 0.0) -> State:
     """Return the walker with its torso at (x, 0, 0.24), the knee bent, the arm at rest."""
-    pos = np.array([[x, 0, 0.24], [x + 0.3, 0, 0.24], [x - 0.3, 0, 0.24]], np.float32)
-    rot = np.array([[1, 0, 0, 0], turn((0, 1, 0), knee), [1, 0, 0, 0]], np.float32)
-    q = np.array([*pos[0], 1, 0, 0, 0, knee, 0, 0], np.float32)
-    return State(q, np.zeros(9, np.float32), Transform(pos, rot), Motion(pos, pos))
+    pos: Any = np.array([[x, 0, 0.24], [x + 0.3, 0, 0.24], [x - 0.3, 0, 0.24]], np.float32)
+    rot: Any = np.array([[1, 0, 0, 0], turn((0, 1, 0), knee), [1, 0, 0, 0]], np.float32)
+    q: Any = np.array([*pos[0], 1, 0, 0, 0, knee, 0, 0], np.float32)
+    still: Any = np.zeros(9, np.float32)
+    return State(q, still, Transform(pos, rot), Motion(pos, pos))
 
 
 def unpack(page):
     """Return what the page's own code reads: the model and its arrays."""
-    model = json.loads(re.search(r'class="brax-model">(.*?)</script>', page, re.S)[1])
-    text = re.search(r'class="brax-numbers">(.*?)</script>', page, re.S)[1]
+    model = json.loads(re.findall(r'class="brax-model">(.*?)</script>', page, re.S)[0])
+    text = re.findall(r'class="brax-numbers">(.*?)</script>', page, re.S)[0]
     planes = np.frombuffer(gzip.decompress(base64.b64decode(text)), np.uint8).reshape(4, -1)
     flat = np.ascontiguousarray(planes.T).view("<f4").ravel()
     arrays = {}

@@ -1,5 +1,8 @@
 """Cameras of a model: they stand where MuJoCo's do, and pictures are taken through them."""
 
+from typing import Any
+
+import chex
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -56,7 +59,7 @@ def test_they_stand_where_mujocos_do(f64):
         for c, name in enumerate(sys.camera_names):
             turn = np.zeros(9)
             mujoco.mju_quat2Mat(turn, np.array(found[c].rot[frame]))
-            close = dict(atol=1e-12, err_msg=name)  # 9e-16
+            close: Any = dict(atol=1e-12, err_msg=name)  # 9e-16
             np.testing.assert_allclose(found[c].pos[frame], data.cam_xpos[c], **close)
             np.testing.assert_allclose(turn, data.cam_xmat[c], **close)
     np.testing.assert_allclose(sys.cam_fovy, model.cam_fovy)
@@ -116,7 +119,7 @@ def test_those_of_mocap_bodies_move_with_them(f64):
             mujoco.mj_forward(model, data)
             turn = np.zeros(9)
             mujoco.mju_quat2Mat(turn, np.array(found.rot[frame]))
-            close = dict(atol=1e-12, err_msg=name)
+            close: Any = dict(atol=1e-12, err_msg=name)
             np.testing.assert_allclose(found.pos[frame], data.cam_xpos[c], **close)
             np.testing.assert_allclose(turn, data.cam_xmat[c], **close)
     still = camera_poses(sys, 0, Transform(x.pos[:, :1], x.rot[:, :1]))
@@ -126,7 +129,7 @@ def test_those_of_mocap_bodies_move_with_them(f64):
 def test_they_go_through_json():
     sys = mjcf.loads(ARM)
     again = json.loads(json.dumps(sys))
-    assert jax.tree.structure(again) == jax.tree.structure(sys.replace(file_model=None))
+    chex.assert_trees_all_equal_structs(again, sys.replace(file_model=None))
     np.testing.assert_array_equal(again.cam_pos, sys.cam_pos)
 
 

@@ -149,7 +149,7 @@ def test_the_policy_of_every_agent_with_its_normalizer(name, settings):
     leaves, tree = jax.tree.flatten(networks.policy_network.init(KEY))
     params = [drawn(leaf.shape, i, len(leaf) ** -0.5) for i, leaf in enumerate(leaves)]
     make_policy = agent.make_inference_fn(networks)
-    policy = make_policy((normalizer, tree.unflatten(params)), deterministic=True)
+    policy = make_policy((normalizer, jax.tree.unflatten(tree, params)), deterministic=True)
     observations = np.asarray(normalizer.mean + 3 * normalizer.std * drawn((100, 27), 1))
     expected, _ = jax.jit(policy)(observations, KEY)
     assert np.std(expected) > 0.1

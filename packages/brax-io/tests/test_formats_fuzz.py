@@ -4,6 +4,7 @@ import contextlib
 import functools
 import signal
 import warnings
+from collections.abc import Callable
 
 import pytest
 from damage import damaged_fields, damaged_json, damaged_text, damaged_xml
@@ -16,13 +17,13 @@ from brax.base import System
 from brax.errors import ModelError
 from brax.io import json, mjcf
 
-WHOLE = {
+WHOLE: dict[str, Callable[[], str]] = {
     "xml": lambda: MODEL,
     "urdf": lambda: ARM,
     "textproto": lambda: WALKER,
     "json": functools.cache(lambda: json.dumps(mjcf.loads(MODEL))),
 }
-STRUCTURED = {
+STRUCTURED: dict[str, Callable[[str, int], str]] = {
     "xml": damaged_xml,
     "urdf": damaged_xml,
     "json": damaged_json,

@@ -7,6 +7,8 @@ import math
 import re
 import types
 from html import unescape
+from importlib import resources
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -172,8 +174,8 @@ def test_joint_axes_follow_the_stack(sys):
     forward = np.array([*(rotation_z @ [math.cos(lift), 0.0]), -math.sin(lift)])
     a, b = turn((0, 0, 1), swing), turn((0, 1, 0), lift)
     both = np.array([a[0] * b[0], -a[3] * b[2], a[0] * b[2], a[3] * b[0]])
-    pos = np.array(state.x.pos)
-    rot = np.array(state.x.rot)
+    pos: Any = np.array(state.x.pos)
+    rot: Any = np.array(state.x.rot)
     pos[2], rot[2] = second - 0.1 * forward, both
     q = np.array(state.q)
     q[-2:] = swing, lift
@@ -221,7 +223,7 @@ def test_what_is_no_trajectory_is_refused(sys):
         (lambda s: [s[0], s[1].replace(q=np.zeros(4))], "frame 1 has coordinates or mocap bodies"),
         (lambda s: [s[0], s[1].replace(mocap=s[1].x)], "frame 1 has coordinates or mocap bodies"),
         (
-            lambda s: [s[0], env.State(s[1], np.zeros(3), 0.0, 0.0, {}, {})],
+            lambda s: [s[0], env.State(s[1], np.zeros(3), jnp.zeros(()), jnp.zeros(()), {}, {})],
             r"frame 1 must be a sta.*"
             "got brax.env.base.State: .*`pipeline_state`",
         ),
@@ -266,7 +268,7 @@ def test_trajectories_side_by_side_need_one_time(sys):
 
 def test_what_is_not_finite_is_named(sys):
     states = walk(20)
-    pos = np.array(states[17].x.pos)
+    pos: Any = np.array(states[17].x.pos)
     pos[0, 2] = np.nan
     states[17] = states[17].replace(x=Transform(pos, states[17].x.rot))
     with pytest.raises(ModelError, match="frame 17, link 'torso': not finite"):
@@ -288,8 +290,8 @@ def test_names_cannot_leave_their_text():
 
 def test_only_this_script_may_run(sys):
     page = html.render(sys, walk(1))
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
-    code = re.search(r"<script>(.*)</script>\n</body>", page, re.S)[1]
+    policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)[0]
+    code = re.findall(r"<script>(.*)</script>\n</body>", page, re.S)[0]
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     assert policy == f"default-src 'none'; script-src 'sha256-{digest}'; img-src data:"
 
@@ -328,7 +330,7 @@ class Wedge(GeometryType):
 class DrawnWedge(Wedge):
     """The same, with triangles."""
 
-    def mesh(self, size):
+    def mesh(self, size, points=None):
         w = size[0]
         return np.array([[0, 0, 0], [w, 0, 0], [0, w, 0]]), np.array([[0, 1, 2]])
 
@@ -340,7 +342,9 @@ def with_shape(sys, shape):
 def test_a_strange_shape_is_drawn_by_its_mesh(sys):
     model, _ = unpack(html.render(with_shape(sys, DrawnWedge()), walk(1)))
     mesh = model["geoms"][3]["mesh"]
-    np.testing.assert_allclose(mesh["vertices"], [[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0]], atol=1e-7)
+    np.testing.assert_allclose(
+        mesh["vertices"], np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0]]), atol=1e-7
+    )
     assert mesh["faces"] == [[0, 1, 2]]
 
 
@@ -358,7 +362,7 @@ def test_a_strange_shape_without_a_mesh_is_named(sys):
 )
 def test_a_mesh_that_cannot_be_drawn_names_its_package(sys, mesh, told):
     shape = type("Wrong", (Wedge,), {"mesh": mesh})()
-    plugin = types.ModuleType("acme")
+    plugin: Any = types.ModuleType("acme")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_geometry_types = hookimpl(lambda: [Spec("wedge", shape)])
     plugin.brax_geometry_types.__name__ = "brax_geometry_types"
@@ -382,6 +386,7 @@ def test_a_page_is_text_that_a_notebook_shows(sys):
     cell = page._repr_html_()
     assert isinstance(page, str) and page == html.render(sys, walk(1), height=321)
     inside = re.fullmatch(r'<iframe sandbox="allow-scripts" srcdoc="([^"]*)" (.*)></iframe>', cell)
+    assert inside
     assert unescape(inside[1]) == page
     assert 'height="321"' in inside[2]
 
@@ -396,6 +401,6 @@ def test_save_writes_a_page_that_fills_the_window(sys, tmp_path):
 
 
 def test_a_missing_bundle_says_how_to_build_it(sys, tmp_path, monkeypatch):
-    monkeypatch.setattr(html.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
     with pytest.raises(BraxError, match=r"hatch_build\.py"):
         html.render(sys, walk(1))

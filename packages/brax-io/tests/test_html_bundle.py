@@ -13,6 +13,7 @@ def test_the_bundle_is_made_from_these_sources():
     if not path.exists():
         pytest.skip("brax-io is not installed from its sources here")
     spec = importlib.util.spec_from_file_location("hatch_build", path)
+    assert spec and spec.loader
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
     bundle = resources.files("brax.io.viewer").joinpath("bundle.js").read_text("utf-8")

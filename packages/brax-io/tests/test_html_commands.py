@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -250,9 +251,10 @@ def test_export_writes_the_policy(run, tmp_path, capsys):
     folder = run()
     assert cli.main(["export", str(folder)]) == 0
     assert capsys.readouterr().out.strip() == str(folder / "policy.py")
-    names = {}
+    names: dict[str, Any] = {}
     exec((folder / "policy.py").read_text(), names)
-    np.testing.assert_allclose(names["policy"]([[3.0], [4.0]]), [[0.3], [0.4]], rtol=1e-6)
+    want = np.array([[0.3], [0.4]])
+    np.testing.assert_allclose(names["policy"]([[3.0], [4.0]]), want, rtol=1e-6)
     (folder / "gain.json").unlink()  # the policy could not be loaded
     assert cli.main(["export", str(folder), "--output", str(tmp_path / "policy.onnyx")]) == 2
     refused(capsys, r"written to \.py or \.onnx\. Did you mean '\.onnx'")

@@ -3,6 +3,7 @@
 import io
 import os
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,8 @@ def test_a_trajectory_is_drawn(gl, opened):
 
 def test_an_environment_draws_its_states(gl):
     class Walk(PipelineEnv):
-        reset = step = lambda self, *args: None
+        reset: Any = None
+        step: Any = None
 
     drawn = Walk(walker()).render(walk(2), height=60, width=80, camera="leg")
     np.testing.assert_array_equal(drawn, image.render_array(walker(), walk(2), 60, 80, "leg"))
@@ -95,7 +97,7 @@ class Wedge(GeometryType):
     name = "wedge"
     size_names = ("side",)
 
-    def mesh(self, size):
+    def mesh(self, size, points=None):
         corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]) * size[0]
         return corners, np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
 

@@ -4,6 +4,7 @@ import json as text
 import subprocess
 import sys
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,7 +65,7 @@ def rich():
 
 def same(a, b):
     """Return whether two systems are equal to the last bit."""
-    assert jax.tree.structure(a) == jax.tree.structure(b)
+    chex.assert_trees_all_equal_structs(a, b)
     for (place, x), y in zip(
         jax.tree_util.tree_leaves_with_path(a), jax.tree.leaves(b), strict=True
     ):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def address():
 
 
 def ask(address, path="/", method="GET", **headers):
-    port = int(re.search(r":(\d+)/", address)[1])
+    port = int(re.findall(r":(\d+)/", address)[0])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
@@ -74,7 +75,7 @@ def test_a_late_page_gets_what_it_missed_and_no_more():
     """A page takes nothing while 600 frames come, and is then sent the last 500."""
     server = live.Server()
     with server:
-        frames = server.follow()
+        frames: Any = server.follow()
         next(frames)
         for i in range(600):
             server.publish({"pos": np.full((1, 1), i)})
@@ -162,7 +163,7 @@ def test_the_oldest_frames_go(browser):
             yield moment
 
     quick = live.Source(walker(), 0.001, "quick", moments())
-    told = []
+    told: list[Any] = []
     threading.Thread(target=live.serve, args=(quick, 0, told.append), daemon=True).start()
     until(lambda: told)
     context = browser.new_context(viewport={"width": 640, "height": 420})
@@ -195,7 +196,7 @@ def test_ctrl_c_is_not_lost_where_an_exception_would_be():
     def look(url):
         threading.Thread(target=lambda: ask(url, "/frames")[1].read(), daemon=True).start()
 
-    shown = []
+    shown: list[Any] = []
     live.serve(live.Source(walker(), 0.001, "pressed", moments()), 0, look)
     assert shown == [0, 1, 2, 3]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -211,8 +212,9 @@ def test_ctrl_c_ends_it(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    assert process.stdout
     line = process.stdout.readline().decode()
-    url = re.search(r"http://127\.0\.0\.1:\d+/", line)[0]
+    (url,) = re.findall(r"http://127\.0\.0\.1:\d+/", line)
     status, answer = ask(url, "/frames")
     assert status == 200
     assert any(answer.readline().startswith(b"data: ") for _ in range(100))  # others are pauses

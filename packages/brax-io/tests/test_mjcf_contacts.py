@@ -3,6 +3,7 @@
 import random
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
@@ -101,8 +102,9 @@ def test_contacts_are_mujocos_with_their_tangents_and_friction(few):
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     system = mjcf.load_model(model).tree_replace({"opt.max_geom_pairs": few})
-    x, _ = kinematics.forward(system, system.init_q, np.zeros(18))
+    x, _ = kinematics.forward(system, system.init_q, jnp.zeros(18))
     found = contact.get(system, x)
+    assert found is not None
     assert len(data.contact.dist) == 7
     for theirs in data.contact:
         near = np.argmin(np.abs(np.asarray(found.pos) - theirs.pos).sum(axis=1))

@@ -1,5 +1,7 @@
 """Bodies without joints (T34): the same numbers as MuJoCo's `fusestatic`, in double precision."""
 
+from typing import Any
+
 import jax
 import mujoco
 import numpy as np
@@ -71,7 +73,7 @@ def test_as_mujoco_fuses(turn, offset):
     # T34
     place = f"{OFFSETS[offset]} {SPELLINGS[turn]}"
     ours, theirs = load(place), fused(place)
-    close = dict(rtol=0, atol=1e-12)  # measured: 1.5e-14
+    close: Any = dict(rtol=0, atol=1e-12)  # measured: 1.5e-14
     assert ours.link_names == ("carrier", "tip")
     inertia = ours.link.inertia
     np.testing.assert_allclose(inertia.mass, theirs.body_mass[1:], **close)

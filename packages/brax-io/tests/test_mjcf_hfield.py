@@ -1,5 +1,6 @@
 """Height fields of model files: read, written, drawn."""
 
+import chex
 import jax
 import mujoco
 import numpy as np
@@ -39,7 +40,7 @@ def test_heights_are_in_metres_row_by_row_from_the_near_one(system):
 
 def test_a_system_with_fields_comes_back_from_json(system):
     again = json.loads(json.dumps(system))
-    assert jax.tree.structure(again) == jax.tree.structure(system.replace(file_model=None))
+    chex.assert_trees_all_equal_structs(again, system.replace(file_model=None))
     assert again.collisions == system.collisions
     assert all(map(np.array_equal, jax.tree.leaves(again), jax.tree.leaves(system)))
 
@@ -79,6 +80,7 @@ def test_the_nearest_point_is_where_mujoco_has_it(system):
     mujoco.mj_forward(model, data)
     x = Transform.create(pos=data.xpos[1:], rot=data.xquat[1:])
     ours, nearest = contact.get(system, x), data.contact.dist.argmin()
+    assert ours is not None
     least = np.argmin(ours.dist)
     np.testing.assert_allclose(ours.dist[least], data.contact.dist[nearest], atol=1e-5)
     np.testing.assert_allclose(ours.frame[least, 0], data.contact.frame[nearest, :3], atol=1e-4)

@@ -54,9 +54,12 @@ def test_the_report_says_so():
 def test_loading_thins_a_hull_once(monkeypatch):
     """Thinning is most of what loading a large mesh takes."""
     seen, thinned = [], hulls.thin_hull
-    monkeypatch.setattr(
-        hulls, "thin_hull", lambda corners: (seen.append(len(corners)), thinned(corners))[1]
-    )
+
+    def noted(corners):
+        seen.append(len(corners))
+        return thinned(corners)
+
+    monkeypatch.setattr(hulls, "thin_hull", noted)
     mjcf.load_model(_model(1000))
     assert seen == [1000]
 

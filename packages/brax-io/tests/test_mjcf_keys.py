@@ -76,6 +76,7 @@ def test_the_command_starts_at_one(tmp_path):
     ):
         live_source.source("ant", "spring", 0, "up")
     shown = rollout.passive(path, 0.1, "spring", "up", forces=True)
+    assert shown.forces is not None
     assert shown.forces.shape == (len(shown.states.q), 0, 3)
     first, _ = next(live_source.source(str(path), "spring", 0, "up").moments)
     assert first.q[0] == 1

@@ -86,6 +86,7 @@ def test_its_numbers_are_leaves_and_come_back_from_json():
     assert again.collisions == system.collisions
     assert jax.tree.all(jax.tree.map(np.array_equal, again, system.replace(file_model=None)))
     found = contact.get(system, Transform.zero((3,)))
+    assert found is not None
     np.testing.assert_allclose(found.friction[-1, :2], [0.2, 0.6], rtol=1e-6)
 
 

@@ -1,6 +1,7 @@
 """Types of other packages in MJCF, named by tuples and, for an integrator, by a text."""
 
 import types
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +40,7 @@ class Double(SensorType):
         return jnp.stack([2 * here.q[j][None] for _, j in asked.objects])
 
 
-class Half(Integrator):
+class Half(Integrator[Any]):
     name, order = "acme-half", 1
 
     def step(self, moves, state, dt):
@@ -48,14 +49,15 @@ class Half(Integrator):
 
 @pytest.fixture(scope="module", autouse=True)
 def acme():
-    made = types.ModuleType("acme")
+    made: Any = types.ModuleType("acme")
     made.BRAX_PLUGIN_API = 1
-    for kind, value in {
+    values: dict[str, Any] = {
         "geometry_type": Egg(),
         "actuator": Square(),
         "sensor": Double(),
         "integrator": Half(),
-    }.items():
+    }
+    for kind, value in values.items():
         spec = Spec(value.name, value)
         setattr(made, f"brax_{kind}s", hookimpl(lambda spec=spec: [spec]))
     plugins.register(made, "acme")

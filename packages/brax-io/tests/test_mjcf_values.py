@@ -80,7 +80,7 @@ def test_actuators():
     np.testing.assert_allclose(act.gear, [3, 1, 1, 1])
     np.testing.assert_allclose(act.gainprm[:, 0], [1, 5, 7, 2])
     np.testing.assert_allclose(act.biasprm[:, :3], [[0, 0, 0], [0, -5, -2], [0, 0, -7], [0, 0, 0]])
-    np.testing.assert_allclose(act.ctrl_range, [[-1, 2], *[[-np.inf, np.inf]] * 3])
+    np.testing.assert_allclose(act.ctrl_range, np.array([[-1, 2], *[[-np.inf, np.inf]] * 3]))
     np.testing.assert_allclose(act.force_range[1], [-4, 4])
     assert np.isinf(act.force_range[np.array([0, 2, 3])]).all()
 
@@ -156,7 +156,8 @@ def test_colour_of_a_material_unless_the_geom_has_its_own():
         '<geom name="its" size=".1" material="m"/>',
         before='<asset><material name="m" rgba="0 1 0 0.5"/></asset>',
     )
-    np.testing.assert_allclose(system.geom.rgba[1:], [[1, 0, 0, 1], [0, 1, 0, 0.5]])
+    want = np.array([[1, 0, 0, 1], [0, 1, 0, 0.5]])
+    np.testing.assert_allclose(system.geom.rgba[1:], want)
 
 
 def test_geoms():

@@ -6,8 +6,9 @@ import pickle
 import subprocess
 import sys
 import zipfile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,14 +36,15 @@ def local():
     return Local
 
 
-TREE = {
+POSE: Any = (np.zeros(3), np.ones(4))
+TREE: dict[str, Any] = {
     "kernel": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
     "empty": np.zeros((0, 3)),
     "scalar": np.float32(0.1),
     "half": jnp.arange(3, dtype=jnp.bfloat16),
     "turned": np.arange(6.0).reshape(2, 3).T,
     "parts": (1, [2.5, None, "text"], ()),
-    "frame": Transform(np.zeros(3), np.ones(4)),
+    "frame": Transform(*POSE),
     "pair": Pair({"a/b": np.ones(1)}, {"a": {"b": np.zeros(1)}}),
     "a/b": np.full(1, 3.0),
     "a": {"b": np.full(1, 4.0)},
@@ -57,7 +59,7 @@ def saved(tmp_path):
 
 def test_a_tree_comes_back_as_it_was(saved):
     read = model.load_params(saved)
-    assert jax.tree.structure(read) == jax.tree.structure(TREE)
+    chex.assert_trees_all_equal_structs(read, TREE)
     for (place, wanted), got in zip(
         jax.tree_util.tree_leaves_with_path(TREE), jax.tree.leaves(read), strict=True
     ):

@@ -3,6 +3,7 @@
 import io
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ class Visit:
     """A page that is open, and what it did."""
 
     def __init__(self, context, url):
-        self.requests, self.complaints = [], []
+        self.requests: list[Any] = []
+        self.complaints: list[Any] = []
         self.page = context.new_page()
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))

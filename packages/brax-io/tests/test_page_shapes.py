@@ -31,7 +31,7 @@ class Stairs(GeometryType):
     name = "stairs"
     size_names = ("step",)
 
-    def mesh(self, size):
+    def mesh(self, size, points=None):
         """Each step is a box of twelve triangles."""
         box = np.array([[x, y, z] for x in (0, 1) for y in (-1, 1) for z in (0, 1)], float)
         faces = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1]]
@@ -54,7 +54,7 @@ def shapes():
             kind,
             "sphere" if own else kind,
             size=size,
-            points=CORNERS if kind == "mesh" else (),
+            points=np.array(CORNERS) if kind == "mesh" else (),
             rgba=(*colorsys.hsv_to_rgb(HUES[i], 0.9, 0.9), 1),
             contype=0,
             conaffinity=0,

@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -198,7 +199,7 @@ def test_a_config_made_in_python_is_the_same(walker):
     config.actuators.add(name="motor", joint="hip", strength=30).torque.SetInParent()
     config.defaults.add().angles.add(name="hip").angle.x = 90
     made = text.build(config)
-    assert jax.tree.structure(made) == jax.tree.structure(walker)
+    chex.assert_trees_all_equal_structs(made, walker)
     for (path, a), b in zip(leaves(made), jax.tree.leaves(walker), strict=True):
         np.testing.assert_array_equal(a, b, err_msg=path)
 
@@ -250,7 +251,7 @@ def test_what_is_wrong_is_named(old, new, complaint):
 
 
 def test_a_loop_is_refused():
-    loop = re.search(r"joints \{.*?\n\}", WALKER, re.S)[0].replace('"hip"', '"knee"')
+    loop = re.findall(r"joints \{.*?\n\}", WALKER, re.S)[0].replace('"hip"', '"knee"')
     with pytest.raises(ModelError, match=r"joint 'knee' \(m:\d+\): .*closed loops are not supp"):
         text.loads(WALKER + loop, name="m")
 

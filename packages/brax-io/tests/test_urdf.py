@@ -399,7 +399,8 @@ def test_a_mimic_is_an_equality_as_in_mujoco():
     )
     assert system.equality_types == ("joint", "joint")
     assert system.equality_pair == ((1, 0), (2, 1))
-    np.testing.assert_allclose(system.equality.data[:, :5], [[0.1, 2, 0, 0, 0], [0, 1, 0, 0, 0]])
+    want = np.array([[0.1, 2, 0, 0, 0], [0, 1, 0, 0, 0]])
+    np.testing.assert_allclose(system.equality.data[:, :5], want)
 
 
 @pytest.mark.slow
@@ -457,7 +458,7 @@ def test_only_the_sum_of_rigidly_connected_inertias_must_be_possible(f64):
     np.testing.assert_allclose(inertia.transform.pos, [[0, 0, 2]], atol=1e-9)
     np.testing.assert_allclose(inertia.mass, [3])
     # The tip's axes x and y are the arm's y and -x.
-    np.testing.assert_allclose(mass_matrix(system, np.zeros(1)), [[2 + 4 + 6 + 3 * 4]])
+    np.testing.assert_allclose(mass_matrix(system, jnp.zeros(1)), [[2 + 4 + 6 + 3 * 4]])
     np.testing.assert_allclose(sorted(inertia.moments[0]), [1 - 2 + 6, 5 + 3, 2 + 4 + 6])
     with pytest.raises(ModelError, match="positive eigenvalues"):
         urdf.loads(rigid((1, 1, 2, 5, 0, 0, 0), (2, -8, -4, 3, 0, 0, 0)))

@@ -3,7 +3,7 @@
 import json
 import types
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +45,7 @@ class Wave(Drift):
 
 @pytest.fixture(autouse=True)
 def drifting():
-    plugin = types.ModuleType("drifting")
+    plugin: Any = types.ModuleType("drifting")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_environments = hookimpl(
         lambda: [
@@ -55,7 +55,7 @@ def drifting():
         ]
     )
     plugins.register(plugin, "drifting")
-    cached = jax.config.jax_enable_compilation_cache
+    cached = jax.config.read("jax_enable_compilation_cache")
     yield
     jax.config.update("jax_enable_compilation_cache", cached)
     plugins.unregister("drifting")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+from typing import Any
 
 import click
 import pytest
@@ -29,14 +30,14 @@ def brax(capsys):
 @pytest.fixture
 def failing():
     """Add a subcommand `fail` whose body raises the given exception."""
-    raises = {}
+    raises: dict[str, BaseException] = {}
 
     @click.command()
     @click.option("--size", type=click.IntRange(1))
     def fail(size):
         raise raises["error"]
 
-    plugin = types.ModuleType("failing")
+    plugin: Any = types.ModuleType("failing")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_commands = hookimpl(lambda: [Spec("fail", fail, "always fails")])
     plugins.register(plugin, "failing")
@@ -140,7 +141,7 @@ def test_debug_shows_the_traceback(brax, failing, args):
 
 
 def test_a_subcommand_that_cannot_be_imported_names_its_plugin(brax):
-    plugin = types.ModuleType("lost")
+    plugin: Any = types.ModuleType("lost")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_commands = hookimpl(lambda: [Spec("lost", "nowhere:command")])
     plugins.register(plugin, "lost-plugin")
@@ -203,7 +204,7 @@ def test_show_one_name_and_one_distribution(brax):
 
 
 def test_doctor_finds_what_is_broken(brax):
-    plugin = types.ModuleType("sick")
+    plugin: Any = types.ModuleType("sick")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_environments = hookimpl(lambda: [Spec("swamp", "sick_module:Swamp")])
     plugins.register(plugin, "sick-plugin")

@@ -1,5 +1,7 @@
 """An environment small enough to work out by hand."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -26,7 +28,7 @@ class Walker(Env):
     action_size = 1
 
     def __init__(self, gain=1.0, end=10.0):
-        self.sys = Rail(jnp.float32(gain), jnp.float32(end))
+        self.sys: Any = Rail(jnp.float32(gain), jnp.float32(end))
 
     def reset(self, rng):
         x = jax.random.uniform(rng, (), maxval=0.5)

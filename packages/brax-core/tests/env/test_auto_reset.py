@@ -86,4 +86,4 @@ def test_a_blown_up_environment_is_counted_and_starts_anew(walker):
 
 def test_the_mode_must_be_known(walker):
     with pytest.raises(ConfigError, match="'cached' or 'fresh', got 'never'"):
-        wrap(walker(), reset="never")
+        wrap(walker(), reset="never")  # type: ignore[arg-type]

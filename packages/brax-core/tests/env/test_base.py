@@ -1,6 +1,7 @@
 """`Env`, `Wrapper` and keys."""
 
 import copy
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +97,7 @@ def test_what_is_wrapped_already_is_wrapped_from_the_inside(walker, wrapper):
     inside = wrapper(bare)
     name = type(inside).__name__
     with pytest.warns(UserWarning, match=f"wrapped already, by {name}: the one inside, Wrap"):
-        twice = wrap(inside)
+        twice: Any = wrap(inside)
     assert twice.env.env.env is bare
     with pytest.raises(ConfigError, match=f"wrapped already: Wrapper is around {name}. Put"):
         wrap(Wrapper(inside))
@@ -105,16 +106,18 @@ def test_what_is_wrapped_already_is_wrapped_from_the_inside(walker, wrapper):
 
 def test_a_file_is_no_system():
     class Plain(PipelineEnv):
-        reset = step = None
+        reset: Any = None
+        step: Any = None
 
     with pytest.raises(ConfigError, match=r"Plain needs a System, got 'ant.xml': load a"):
-        Plain("ant.xml")
+        Plain("ant.xml")  # type: ignore[arg-type]
 
 
 class Cart(PipelineEnv):
     """A cart of 1 kg on two rails, with a motor for each and one action."""
 
-    reset = step = None
+    reset: Any = None
+    step: Any = None
     action_size = 1
 
     def __init__(self):

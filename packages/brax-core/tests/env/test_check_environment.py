@@ -1,5 +1,7 @@
 """The conformance check finds each breach, and names it."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -13,7 +15,7 @@ def test_a_good_environment_passes(walker):
     check_environment(walker())
 
 
-def breaking(walker, **changes):
+def breaking(walker: Any, **changes):
     """Return a walker whose step changes its result."""
 
     class Broken(walker):
@@ -51,7 +53,7 @@ def test_all_breaches_in_one_message(walker):
     assert "reward is float32[]" in str(caught.value)
 
 
-def test_writing_into_info(walker):
+def test_writing_into_info(walker: Any):
     class Writes(walker):
         def step(self, state, action):
             state.info["start"] = state.info["start"] + 1
@@ -61,7 +63,7 @@ def test_writing_into_info(walker):
         check_environment(Writes())
 
 
-def test_scalars(walker):
+def test_scalars(walker: Any):
     class Integers(walker):
         def reset(self, rng):
             zero = jnp.int32(0)
@@ -81,7 +83,7 @@ def test_scalars(walker):
         (lambda x: {"a": x[None]}, 1, r"observation_size is 1, but the shapes of obs are"),
     ],
 )
-def test_an_observation_is_what_its_size_says(walker, obs, size, message):
+def test_an_observation_is_what_its_size_says(walker: Any, obs, size, message):
     class Sees(walker):
         observation_size = size
 
@@ -99,7 +101,7 @@ def test_an_observation_is_what_its_size_says(walker, obs, size, message):
 
 def test_what_is_no_environment():
     with pytest.raises(PluginError, match=r"must be a brax\.env\.Env, but is object"):
-        check_environment(object())
+        check_environment(object())  # type: ignore[arg-type]
 
     class Tuple(Env):
         action_size = 1
@@ -114,7 +116,7 @@ def test_what_is_no_environment():
         check_environment(Tuple())
 
 
-def test_keys_that_only_one_kind_fits(walker):
+def test_keys_that_only_one_kind_fits(walker: Any):
     class OldKeys(walker):
         def reset(self, rng):
             state = super().reset(rng)
@@ -124,7 +126,7 @@ def test_keys_that_only_one_kind_fits(walker):
         check_environment(OldKeys(), steps=0)
 
 
-def test_a_key_in_info_is_fine(walker):
+def test_a_key_in_info_is_fine(walker: Any):
     class Keeps(walker):
         def reset(self, rng):
             state = super().reset(rng)

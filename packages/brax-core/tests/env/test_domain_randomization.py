@@ -1,6 +1,7 @@
 """Environments with physics of their own."""
 
 import functools
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +73,7 @@ def test_both_forms_of_the_function(walker, bound):
 
 
 @pytest.mark.parametrize("way", ["key", "split", "fold_in"])
-def test_what_is_drawn_says_nothing_of_the_start(walker, make_key, way):
+def test_what_is_drawn_says_nothing_of_the_start(walker: Any, make_key, way):
     """However a function and a reset make draws of their keys; of 400, chance gives 0.05."""
     own = {
         "key": lambda key: key,
@@ -96,7 +97,11 @@ def test_what_is_drawn_says_nothing_of_the_start(walker, make_key, way):
 
 
 def test_a_fresh_episode_draws_a_fresh_system(walker):
-    for reset, changed in (("fresh", True), ("cached", False)):
+    modes: tuple[tuple[Literal["fresh", "cached"], bool], ...] = (
+        ("fresh", True),
+        ("cached", False),
+    )
+    for reset, changed in modes:
         env = wrap(walker(), 1, randomization_fn=randomize, reset=reset)
         first = jax.jit(env.reset)(keys(4))
         second = jax.jit(env.step)(first, jnp.ones((4, 1)))
@@ -113,7 +118,7 @@ def test_axes_other_than_the_first_and_prefix_trees(walker):
 
     state = DomainRandomizationVmapWrapper(walker(), along_last).reset(keys(3))
     assert state.info["randomized"]["gain"].tolist() == [[1], [2], [3]]
-    every = lambda sys: (jax.tree.map(lambda x: jnp.stack([x, x]), sys), 0)  # noqa: E731
+    every: Any = lambda sys: (jax.tree.map(lambda x: jnp.stack([x, x]), sys), 0)  # noqa: E731
     state = DomainRandomizationVmapWrapper(walker(), every).reset(keys(2))
     assert set(state.info["randomized"]) == {"gain", "end"}
 

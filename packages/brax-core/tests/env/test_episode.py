@@ -1,6 +1,6 @@
 """Counting, ending and repeating, against tables worked out by hand."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -123,7 +123,7 @@ class Followed(NamedTuple):
     overflow: jax.Array
 
 
-def test_steps_in_which_contacts_are_left_out_are_counted(walker):
+def test_steps_in_which_contacts_are_left_out_are_counted(walker: Any):
     """The walker leaves out as many contacts as it has gone over 2 metres."""
 
     class Crowded(walker):
@@ -162,7 +162,7 @@ def test_lengths_that_make_no_sense(walker, length, repeat, message):
 @pytest.mark.parametrize("n", [3, 4])
 @pytest.mark.parametrize("name", ["reward", "far"])
 @pytest.mark.parametrize("when", ["reset", "step"])
-def test_what_is_not_one_number_is_not_mixed_with_that_of_others(walker, n, name, when):
+def test_what_is_not_one_number_is_not_mixed_with_that_of_others(walker: Any, n, name, when):
     """Three environments and a metric of three entries were summed to three times three."""
 
     class Wrong(walker):
@@ -191,7 +191,7 @@ def test_what_is_not_one_number_is_not_mixed_with_that_of_others(walker, n, name
 
 
 @pytest.mark.parametrize("done", [jnp.zeros((), bool), jnp.zeros((), jnp.int32)])
-def test_done_may_be_of_any_kind(walker, done):
+def test_done_may_be_of_any_kind(walker: Any, done):
     class Kind(walker):
         def reset(self, rng):
             return super().reset(rng).replace(done=done)
@@ -207,7 +207,7 @@ def test_done_may_be_of_any_kind(walker, done):
 
 
 @pytest.mark.parametrize("first, then", [({}, {"way": 1}), ({"way": 1}, {})])
-def test_metrics_of_reset_and_step_are_the_same(walker, first, then):
+def test_metrics_of_reset_and_step_are_the_same(walker: Any, first, then):
     class Other(walker):
         def reset(self, rng):
             state = super().reset(rng)
@@ -222,7 +222,7 @@ def test_metrics_of_reset_and_step_are_the_same(walker, first, then):
 
 
 @pytest.mark.parametrize("function", ["reset", "step"])
-def test_what_is_returned_is_a_state(walker, function):
+def test_what_is_returned_is_a_state(walker: Any, function):
     class Forgets(walker):
         pass
 
@@ -233,7 +233,7 @@ def test_what_is_returned_is_a_state(walker, function):
         env.step(state, jnp.ones((2, 1)))
 
 
-def test_a_step_of_another_structure_is_named(walker):
+def test_a_step_of_another_structure_is_named(walker: Any):
     class Grows(walker):
         def step(self, state, action):
             new = super().step(state, action)

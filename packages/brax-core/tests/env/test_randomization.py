@@ -95,7 +95,7 @@ def test_what_cannot_be_randomized_is_named(balls):
     with pytest.raises(ConfigError, match="low must not exceed high"):
         Range(1, 0)
     with pytest.raises(ConfigError, match="how must be 'scale', 'add' or 'set', got 'log'"):
-        Range(0, 1, how="log")
+        Range(0, 1, how="log")  # type: ignore[arg-type]
 
 
 def test_each_episode_has_its_draw_in_the_state(walker):

@@ -220,7 +220,7 @@ def theirs(peer: Peer, q: np.ndarray, qd: np.ndarray) -> Stages:
     data.qpos[:], data.qvel[:] = q, qd
     mujoco.mj_forward(model, data)
     return Stages(
-        dense_mass(peer), data.qfrc_bias.copy(), data.xpos[1:].copy(), data.xquat[1:].copy()
+        *map(jnp.asarray, (dense_mass(peer), data.qfrc_bias, data.xpos[1:], data.xquat[1:]))
     )
 
 

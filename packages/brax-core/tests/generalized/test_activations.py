@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, INTEGRATORS, both, side_by_side
+from generalized_lab import INTEGRATORS, both, side_by_side
+from physics_lab import FAST_COMPILE
 
 from brax.generalized.pipeline import GENERALIZED
 
@@ -38,6 +39,7 @@ def test_motion_is_mujocos(f64, integrator):
     for state in side_by_side(peer, 100):
         for got, want in ((state.q, data.qpos), (state.qd, data.qvel)):
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)  # 2e-15
+        assert state.activation is not None
         np.testing.assert_allclose(state.activation, data.act, rtol=0, atol=1e-12)  # 6e-16
     assert np.ptp(data.act) > 1  # they differ
 
@@ -50,12 +52,12 @@ def test_gradients_of_a_muscle_are_those_of_differences(f64):
     def end(activation, act):
         state = start.replace(activation=activation)
         after = GENERALIZED.step(sys, state, act)
+        assert after.activation is not None
         return after.qd @ jnp.array([1.0, 2.0, 3.0]) + after.activation @ jnp.arange(7.0)
 
     at = jnp.array([0.0, 0.3, 0.2, 0.4, 0.5, 0.1, 0.05]), jnp.linspace(0.1, 0.9, 10)
-    options = dict(compiler_options=FAST_COMPILE)
-    found = jax.jit(jax.grad(end, argnums=(0, 1)), **options)(*at)
-    value = jax.jit(end, **options)
+    found = jax.jit(jax.grad(end, argnums=(0, 1)), compiler_options=FAST_COMPILE)(*at)
+    value = jax.jit(end, compiler_options=FAST_COMPILE)
     for which, gradient in enumerate(found):
         for i in range(len(gradient)):
             ends = []

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, MODELS, both
+from generalized_lab import MODELS, both
+from physics_lab import FAST_COMPILE
 
 from brax.generalized.pipeline import GENERALIZED
 from brax.positional.pipeline import POSITIONAL

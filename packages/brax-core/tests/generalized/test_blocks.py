@@ -37,7 +37,7 @@ def random_fronts(plan, batch=3, seed=0):
         front[: block.above, : block.above] = 0.0
         for k, path in enumerate(block.path):
             matrix[np.ix_(path, path)] += front[:, :, k]
-        rows = [jnp.asarray(front[i, : i + 1]) for i in range(length)]
+        rows: list[jax.Array | None] = [jnp.asarray(front[i, : i + 1]) for i in range(length)]
         rows[: block.above] = [None] * block.above
         parts.append(jnp.asarray(front) if block.large else rows)
     return parts, matrix

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -94,6 +95,7 @@ def test_contacts_are_the_nearest_with_their_links_and_forces(settled):
     for sys, state, count in zip((heap(), few()), settled, (15, 5 + 4 + 1), strict=True):
         _, force = dynamics.constraint_forces(sys, state, jnp.zeros(0))
         found = contact.get(sys, state.x)
+        assert found is not None
         assert found.dist.shape == found.link_idx[0].shape == (len(force),)
         assert len(force) <= count
         ground = np.asarray(found.link_idx[0]) == -1
@@ -118,7 +120,7 @@ def test_environments_have_contacts_of_their_own():
     pressed = sys.init_q.reshape(5, 7).at[:, 2].add(-0.001)
     q = jnp.stack([pressed.ravel(), pressed[::-1].ravel()])
     states = jax.vmap(lambda q: GENERALIZED.init(sys, q, jnp.zeros(30)))(q)
-    together = jax.vmap(lambda s: contact.get(sys, s.x))(states)
+    together: Any = jax.vmap(lambda s: contact.get(sys, s.x))(states)
     for i in range(2):
         alone = contact.get(sys, jax.tree.map(lambda x, i=i: x[i], states.x))
         for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
@@ -229,12 +231,12 @@ def test_the_bound_of_a_gap_is_none_too_high(first):
 def test_the_bound_of_what_lies_side_by_side_is_its_gap(kind):
     """Two planks of 2 m, turned alike, 5 cm apart and one moved along the other by a metre."""
     builder = ModelBuilder()
-    turned = {"quat": (0.6, 0.48, 0.0, 0.64)}
+    turned = (0.6, 0.48, 0.0, 0.64)
     corners = np.array(list(itertools.product((-1.0, 1.0), (-0.1, 0.1), (-0.02, 0.02))))
-    what = {"size": (1, 0.1, 0.02)} if kind == "box" else {"points": corners}
+    what: dict[str, Any] = {"size": (1, 0.1, 0.02)} if kind == "box" else {"points": corners}
     apart = Rotation.from_quat([0.48, 0.0, 0.64, 0.6]).apply((1.0, 0.0, 0.09))
     for name, pos in (("lower", (0, 0, 0)), ("upper", apart)):
-        builder.add_body(name, pos=pos, mass=1.0, inertia=(0.1,) * 3, **turned)
+        builder.add_body(name, pos=pos, mass=1.0, inertia=(0.1,) * 3, quat=turned)
         builder.add_joint(name, "free")
         builder.add_geom(name, kind, **what)
     sys = builder.build()
@@ -278,13 +280,13 @@ def test_meshes_are_followed_too():
     builder = ModelBuilder()
     builder.set_option(max_geom_pairs=2)
     builder.add_geom(type="mesh", name="plate", points=corners * [20, 20, 1], pos=(0, 0, -0.1))
-    for i, x in enumerate((0.0, 3.0, 0.5)):
-        builder.add_body(f"box{i}", pos=(x, 0, 0.099), mass=1.0, inertia=(0.01,) * 3)
+    for i, along in enumerate((0.0, 3.0, 0.5)):
+        builder.add_body(f"box{i}", pos=(along, 0, 0.099), mass=1.0, inertia=(0.01,) * 3)
         builder.add_joint(f"box{i}", "free")
         builder.add_geom(f"box{i}", "mesh", points=corners)
     sys = builder.build()
     x, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(sys.qd_size()))
-    found = jax.vmap(lambda s: contact.get(sys.replace(points=sys.points * s), x))(
+    found: Any = jax.vmap(lambda s: contact.get(sys.replace(points=sys.points * s), x))(
         jnp.array([1.0, 1.01])
     )
     np.testing.assert_allclose(found.dist, [[-0.001] * 8, [-0.003] * 8], atol=1e-9)
@@ -308,7 +310,9 @@ def test_geoms_vary_between_environments_and_a_pair_does_not():
 
     def friction(scale):
         geom = sys.geom.replace(friction=sys.geom.friction * scale)
-        return contact.get(sys.replace(geom=geom), x).friction[:, 0]
+        found = contact.get(sys.replace(geom=geom), x)
+        assert found is not None
+        return found.friction[:, 0]
 
     found = np.sort(jax.vmap(friction)(jnp.array([1.0, 2.0])))
     np.testing.assert_allclose(found, [[0.7, 1.0], [0.7, 2.0]], rtol=1e-6)
@@ -323,6 +327,7 @@ def near_contacts(sys, poses):
     def nearest(q):
         x, _ = kinematics.forward(sys, q.reshape(-1), jnp.zeros(sys.qd_size()))
         found = contact.get(sys, x)
+        assert found is not None
         return (found.dist, *found.pos.T, *found.frame[:, 0].T), found.link_idx
 
     run = jax.jit(jax.vmap(nearest), compiler_options=FAST_COMPILE)

@@ -1,14 +1,15 @@
 """Limits, dry friction and contacts against closed forms and MuJoCo (T19 to T21, T36 to T43)."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, MODELS, both, record, run
-from physics_lab import G, ball_on_plane, settings, slope
+from generalized_lab import MODELS, both, record, run
+from physics_lab import FAST_COMPILE, G, ball_on_plane, settings, slope
 
 from brax import contact, dynamics
 from brax.builder import ModelBuilder
@@ -35,7 +36,7 @@ def states(peer, rng, n=200):
     """States on a run of MuJoCo's that falls and is kicked, and what its next step gives."""
     model, data = peer.model, peer.data
     data.qpos[:] = peer.sys.init_q
-    rows = []
+    rows: list[Any] = []
     while len(rows) < n:
         data.qvel[:] += 0.2 * rng.normal(size=model.nv)
         for _ in range(3):
@@ -139,7 +140,9 @@ def test_a_contact_without_friction_does_not_mind_how_fast_it_slides():
 @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 def forces_at(sys, q, qd, warm):
     state = GENERALIZED.init(sys, q, qd).replace(warmstart=warm)
-    return *dynamics.constraint_forces(sys, state, NONE), contact.get(sys, state.x).link_idx
+    found = contact.get(sys, state.x)
+    assert found is not None
+    return *dynamics.constraint_forces(sys, state, NONE), found.link_idx
 
 
 @pytest.mark.slow
@@ -220,7 +223,7 @@ def box_on_plane(friction):
     builder = ModelBuilder()
     builder.add_body("box", pos=(0, 0, 0.05), mass=1.0, inertia=(1 / 240, 1 / 240, 1 / 150))
     builder.add_joint("box", "free")
-    surface = dict(friction=(friction, 0, 0))
+    surface: dict[str, Any] = dict(friction=(friction, 0, 0))
     builder.add_geom(type="plane", name="floor", size=(0, 0, 1), **surface)
     builder.add_geom("box", "box", name="skin", size=(0.1, 0.1, 0.05), **surface)
     # Four corners share one weight in many ways, so that the solver needs more steps.

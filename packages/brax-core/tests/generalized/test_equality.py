@@ -1,13 +1,15 @@
 """Equality constraints, tendon limits, torsional and rolling friction: MuJoCo's motion."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, generalized, run  # noqa: F401
+from generalized_lab import both, generalized, run  # noqa: F401
+from physics_lab import FAST_COMPILE
 
 from brax import dynamics
 from brax.builder import ModelBuilder
@@ -162,7 +164,7 @@ def four_bar(softness):
     """Two cranks, .3 m long, and a coupler between them, .5 m long: a parallelogram."""
     built = ModelBuilder()
     built.set_option(timestep=0.002)
-    rod = dict(mass=0.3, inertia=(1e-4, 2e-3, 2e-3), ipos=(0.15, 0, 0))
+    rod: dict[str, Any] = dict(mass=0.3, inertia=(1e-4, 2e-3, 2e-3), ipos=(0.15, 0, 0))
     for name, x in (("left", 0.0), ("right", 0.5)):
         built.add_body(name, pos=(x, 0, 1), quat=(1, 0, -1, 0), **rod)
         built.add_joint(name, "hinge", name, axis=(0, 1, 0))

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, generic
-from physics_lab import free_body, settings
+from generalized_lab import both, generic
+from physics_lab import FAST_COMPILE, free_body, settings
 
 from brax import plugins
 from brax.base import Force
@@ -221,7 +221,7 @@ size=".1 .3 .02" mass="1"/></body></body></worldbody></mujoco>"""
 
 
 @pytest.mark.parametrize(
-    "pipeline", [pytest.param(p, marks=pytest.mark.slow) for p in PIPELINES[:2]] + PIPELINES[2:]
+    "pipeline", [*(pytest.param(p, marks=pytest.mark.slow) for p in PIPELINES[:2]), *PIPELINES[2:]]
 )
 def test_each_of_two_welded_bodies_is_a_box_to_the_medium(pipeline):
     sys, start = both(PADDLE).sys, np.array([0.5, -0.2, 0.3, 0.4, 0.6, -0.5])

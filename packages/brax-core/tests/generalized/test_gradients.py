@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, random_tree
-from physics_lab import ball_on_plane, chain, settings
+from generalized_lab import both, random_tree
+from physics_lab import FAST_COMPILE, ball_on_plane, chain, settings
 from test_equality import MODELS as EQUALITIES
 
 from brax.generalized.pipeline import GENERALIZED

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, MODELS, both, generic
-from physics_lab import BOX, free_body, settings
+from generalized_lab import MODELS, both, generic
+from physics_lab import BOX, FAST_COMPILE, free_body, settings
 
 from brax import dynamics, plugins
 from brax.errors import ModelError
@@ -55,8 +55,8 @@ def order(sys, name, start):
 
 def kept(sys, start, end):
     """Return the change of momentum, and the relative change of energy."""
-    (p, q), (e, f) = ([g(sys, *map(jnp.asarray, s)) for s in (start, end)] for g in
-                      (dynamics.momentum, dynamics.energy))  # fmt: skip
+    p, q = (dynamics.momentum(sys, *map(jnp.asarray, s)) for s in (start, end))
+    e, f = (dynamics.energy(sys, *map(jnp.asarray, s)) for s in (start, end))
     change = jnp.concatenate([q.ang - p.ang, q.vel - p.vel])
     return np.abs(change).max(), abs(float(sum(f) / sum(e)) - 1)
 

@@ -1,11 +1,13 @@
 """Bodies that the state places: what they drag, carry and meet moves as MuJoCo's does."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, generic
+from generalized_lab import both, generic
+from physics_lab import FAST_COMPILE
 
 from brax import contact, kinematics, plugins
 from brax.base import Transform
@@ -41,11 +43,13 @@ def test_what_a_mocap_body_drags_carries_and_meets_moves_as_mujocos():
     rng = np.random.default_rng(0)
     q, qd = generic(peer, rng, spread=0.02)
     state = GENERALIZED.init(sys, jnp.array(q), jnp.array(qd))
+    assert state.mocap is not None
     np.testing.assert_allclose(state.mocap.pos, data.mocap_pos)
     data.qpos[:], data.qvel[:] = q, qd
     data.mocap_pos += 0.03 * rng.normal(size=(2, 3))
     data.mocap_quat += 0.03 * rng.normal(size=(2, 4))
     state = state.replace(mocap=Transform(jnp.array(data.mocap_pos), jnp.array(data.mocap_quat)))
+    assert state.mocap is not None
     assert not np.allclose(np.linalg.norm(state.mocap.rot, axis=1), 1)  # normalized, as MuJoCo's
     for step in range(5):
         mujoco.mj_step(model, data)
@@ -58,8 +62,9 @@ def test_what_a_mocap_body_drags_carries_and_meets_moves_as_mujocos():
     here = kinematics.frame(sys, state.x, "post", state.mocap)
     np.testing.assert_allclose(here.pos, data.body("post").xpos, atol=1e-9)
     touch = contact.get(sys, state.x, state.mocap)
+    assert touch is not None
     np.testing.assert_allclose(touch.dist.min(), data.contact.dist.min(), atol=1e-9)
-    assert jax.tree.structure(state) == jax.tree.structure(STEP(sys, state, jnp.zeros(0)))
+    chex.assert_trees_all_equal_structs(state, STEP(sys, state, jnp.zeros(0)))
 
 
 def lift(**more):

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, generic
+from generalized_lab import both, generic
+from physics_lab import FAST_COMPILE
 
 from brax import contact, plugins
 from brax.builder import ModelBuilder

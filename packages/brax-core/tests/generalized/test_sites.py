@@ -35,6 +35,7 @@ def test_motion_is_mujocos(f64, integrator):
     saturated = 0
     for state in side_by_side(peer, 50):
         saturated += data.qfrc_actuator[6] in (-0.05, 0.04)
+        assert state.activation is not None
         got = state.q, state.qd, state.activation
         for mine, want in zip(got, (data.qpos, data.qvel, data.act), strict=True):
             np.testing.assert_allclose(mine, want, rtol=0, atol=1e-12)  # 2e-15

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, generic
+from generalized_lab import both, generic
+from physics_lab import FAST_COMPILE
 
 from brax import plugins
 from brax.actuators.tendon_wrapping import around_axis, around_point

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, MODELS, both, generic, random_tree, stages, theirs
+from generalized_lab import MODELS, both, generic, random_tree, stages, theirs
+from physics_lab import FAST_COMPILE
 
 from brax import dynamics
 
@@ -107,7 +108,7 @@ def test_inverse_dynamics_is_mujocos_and_forward_dynamics_undoes_it(tree):
 def test_columns_of_the_mass_matrix_are_inverse_dynamics(tree):
     # T28
     peer, q, _ = tree
-    still, rest = np.zeros(peer.model.nv), np.zeros(peer.model.nv)
+    still, rest = jnp.zeros(peer.model.nv), np.zeros(peer.model.nv)
     force = jax.jit(
         jax.vmap(lambda a: dynamics.inverse_dynamics(peer.sys, q, still, a)),
         compiler_options=FAST_COMPILE,
@@ -129,7 +130,7 @@ def test_jacobians_are_mujocos(tree):
         at = peer.data.xpos[body] + peer.data.xmat[body].reshape(3, 3) @ point
         linear, angular = np.zeros((2, 3, peer.model.nv))
         mujoco.mj_jac(peer.model, peer.data, linear, angular, at, body)
-        ours = dynamics.jacobian(peer.sys, q, body - 1, point)
+        ours = dynamics.jacobian(peer.sys, q, body - 1, jnp.asarray(point))
         np.testing.assert_allclose(ours.vel.T, linear, atol=1e-11)
         np.testing.assert_allclose(ours.ang.T, angular, atol=1e-11)
 

@@ -37,10 +37,10 @@ def test_motion_is_mujocos(f64, integrator):
     got = record(peer.sys, q=q, qd=qd, act=act, steps=20)
     data = peer.data
     data.qpos, data.qvel, data.ctrl = q, qd, act
-    want = []
+    rows = []
     for _ in range(20):
         mujoco.mj_step(peer.model, data)
-        want.append(np.concatenate([data.qpos, data.qvel]))
-    want = np.array(want)
+        rows.append(np.concatenate([data.qpos, data.qvel]))
+    want = np.array(rows)
     assert np.ptp(want, axis=0).min() > 0.01  # everything moves
     np.testing.assert_allclose(np.concatenate([got.q, got.qd], axis=1), want, rtol=0, atol=1e-9)

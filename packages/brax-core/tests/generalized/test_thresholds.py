@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both
+from generalized_lab import both
+from physics_lab import FAST_COMPILE
 
 from brax import components, tree
 from brax.colliders import broad_phase

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, generic, random_tree
+from generalized_lab import both, generic, random_tree
+from physics_lab import FAST_COMPILE
 
 from brax import dynamics
 from brax.generalized.pipeline import GENERALIZED
@@ -25,6 +26,7 @@ def held(sys, q, qd, passive):
     """Accelerations without constraints and with them, constraint forces, rates after a step."""
     free = dynamics.forward_dynamics(sys, q, qd, passive)
     after = GENERALIZED.step(sys, GENERALIZED.init(sys, q, qd), jnp.zeros(0))
+    assert after.warmstart is not None
     forces = dynamics.inverse_dynamics(sys, q, qd, after.warmstart) - passive
     return free, after.warmstart, forces, after.qd
 

@@ -7,6 +7,7 @@ on. Elementary functions come last: on arrays they are computed in double precis
 """
 
 import random
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +54,13 @@ class Program:
 
     def __init__(self, seed, given):
         self.rng = random.Random(seed)
-        self.pool = {"whole": [], "rounded": [], "int": [], "flag": [], "near": []}
+        self.pool: dict[str, list[Any]] = {
+            "whole": [],
+            "rounded": [],
+            "int": [],
+            "flag": [],
+            "near": [],
+        }
         for i, x in enumerate(given):
             self.pool[("whole", "rounded", "int")[i % 3]].append(x)
         self.pool["flag"] += [x > 0 for x in self.pool["int"]]
@@ -288,7 +295,8 @@ def skipping(p):
     if is_traced(v):
         new = where_needed(needed, work, (v, x))
     else:
-        new = [jnp.where(needed, a, b) for a, b in zip(work((v, x)), (v, x), strict=True)]
+        first, second = work((v, x))
+        new = jnp.where(needed, first, v), jnp.where(needed, second, x)
     p.pool["whole"].append(new[0])
     p.pool["rounded"].append(new[1])
 

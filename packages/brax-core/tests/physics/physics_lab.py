@@ -5,7 +5,7 @@ structure share one program: numbers (time step, gravity, masses) are its argume
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -184,7 +184,7 @@ def ball_on_plane(mass=0.1, radius=0.05, friction=1.0, elasticity=0.0) -> System
     model = ModelBuilder()
     model.add_body("ball", pos=(0, 0, radius), mass=mass, inertia=(0.4 * mass * radius**2,) * 3)
     model.add_joint("ball", "free")
-    surface = dict(friction=(friction, 0, 0), elasticity=elasticity)
+    surface: dict[str, Any] = dict(friction=(friction, 0, 0), elasticity=elasticity)
     model.add_geom(type="plane", name="floor", size=(0, 0, 1), **surface)
     model.add_geom("ball", "sphere", name="skin", size=(radius,), **surface)
     return model.build()
@@ -195,7 +195,7 @@ def box_on_plane(friction):
     model = ModelBuilder()
     model.add_body("box", pos=(0, 0, 0.05), mass=1.0, inertia=(0.0125 / 3, 0.0125 / 3, 0.02 / 3))
     model.add_joint("box", "free")
-    surface = dict(friction=(friction, 0, 0))
+    surface: dict[str, Any] = dict(friction=(friction, 0, 0))
     model.add_geom(type="plane", name="floor", size=(0, 0, 1), **surface)
     model.add_geom("box", "box", name="skin", size=(0.1, 0.1, 0.05), **surface)
     return model.build()

@@ -176,12 +176,12 @@ def statement(text):
     args = [a.strip() for a in rest.split(",")]
     base, *modifiers = op.split(".")
     if base == "ld" and "param" in modifiers:
-        number = re.search(r"_param_(\d+)\]", args[1])[1]
+        (number,) = re.findall(r"_param_(\d+)\]", args[1])
         return f"{c_name(args[0])} = parameters[{number}];"
     if base in ("ld", "st"):
         kind = modifiers[-1]
         bits = {"f32": "b32", "f64": "b64"}.get(kind, kind)
-        place, offset = re.search(r"\[(%?\w+)([+-]-?\d+)?\]", rest).groups()
+        ((place, offset),) = re.findall(r"\[(%?\w+)([+-]-?\d+)?\]", rest)
         # A vector of numbers lies side by side, and stands in braces.
         numbers = re.sub(r"\[.*?\]|[{}]", "", rest).replace(",", " ").split()
         start = f"({C_TYPES[kind]}*)({read(place, 'u64')} {offset or ''})"
@@ -240,6 +240,7 @@ def c_of(code):
 
 def runnable(code):
     """Return a function that runs PTX on arrays: operands, and the shapes of the results."""
+    assert COMPILER is not None
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "kernel.c", Path(folder) / "kernel.so"
         source.write_text(c_of(code))

@@ -143,8 +143,10 @@ def test_a_state_without_activations_starts_at_zero(f64):
     assert state.activation is None
     sys = rail(actuators=[dict(type="integral")])
     state = SPRING.init(sys, jnp.zeros(1), jnp.zeros(1))
+    assert state.activation is not None
     np.testing.assert_array_equal(state.activation, [0.0])
     old = SPRING.step(sys, state.replace(activation=None), jnp.ones(1))
+    assert old.activation is not None
     np.testing.assert_allclose(old.activation, [sys.opt.timestep])
     with pytest.raises(ShapeError, match=r"state\.activation.*1 activations"):
         SPRING.step(sys, state.replace(activation=jnp.zeros(2)), jnp.ones(1))

@@ -1,6 +1,7 @@
 """Backends of kernels: the first that supports a call compiles it."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.export
@@ -13,7 +14,7 @@ from brax.kernels.codegen.backend import compiled
 from brax.kernels.codegen.explain import Outcome
 
 
-def backend(reason, result):
+def backend(reason, result) -> Any:
     """Return a backend that supports a call if there is no reason against it."""
     return SimpleNamespace(
         supports=lambda kernel, form: Outcome(kernel.title, reason),
@@ -25,7 +26,8 @@ def test_the_first_backend_that_supports_a_call_compiles_it():
     args = [jnp.ones((2, 3))]
     kernel, form = kernel_of(lambda x: (x,), args), form_of(args)
     backends = [backend("a size of three", 1), backend("", 2), backend("", 3)]
-    assert compiled(kernel, form, backends)(*args) == 2
+    run: Any = compiled(kernel, form, backends)
+    assert run(*args) == 2
 
 
 def test_xla_is_the_last_backend_of_each_platform():

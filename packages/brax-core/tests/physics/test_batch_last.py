@@ -6,8 +6,9 @@ Run as a script, on eight virtual devices, it checks the sharded cases.
 import os
 import subprocess
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,14 +56,19 @@ def plain(fun):
 BOUNDARY = batch_last(kernel, full=(1, 2))
 PLAIN = plain(kernel)
 N = 8
-SPRING = Spring(
-    np.float32([1, 2, 3]), np.float32(2.0), np.int32([1, 2, 1]), np.array([True, False, True])
+FIELDS: Any = (
+    np.array([1, 2, 3], np.float32),
+    np.float32(2.0),
+    np.array([1, 2, 1], np.int32),
+    np.array([True, False, True]),
 )
-MANY = SPRING._replace(
-    stiffness=np.linspace(0.5, 2, 3 * N, dtype=np.float32).reshape(N, 3),
-    mass=np.linspace(1, 2, N, dtype=np.float32),
-)
-MANY_AXES = Spring(0, 0, None, None)
+SPRING = Spring(*FIELDS)
+MANY_FIELDS: dict[str, Any] = {
+    "stiffness": np.linspace(0.5, 2, 3 * N, dtype=np.float32).reshape(N, 3),
+    "mass": np.linspace(1, 2, N, dtype=np.float32),
+}
+MANY = SPRING._replace(**MANY_FIELDS)
+MANY_AXES: Any = Spring._make((0, 0, None, None))
 
 
 def draw(seed, *shape):
@@ -205,7 +211,7 @@ def compare(case):
     """Return the greatest difference between the function behind the boundary and the plain one."""
     # float32; a sum over a batch rounds in another order. 2e-7
     got, want = jax.jit(lambda: case(BOUNDARY))(), jax.jit(lambda: case(PLAIN))()
-    assert jax.tree.structure(got) == jax.tree.structure(want)
+    chex.assert_trees_all_equal_structs(got, want)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_allclose(a, b, rtol=2e-6, atol=2e-6)

@@ -85,7 +85,9 @@ def fallen(sys, pipeline, samples, every):
 
     def sample(state, _):
         state = jax.lax.fori_loop(0, every, lambda _, s: pipeline.step(sys, s, jnp.zeros(0)), state)
-        depth = jnp.minimum(contact.get(sys, state.x).dist, 0.0)
+        found = contact.get(sys, state.x)
+        assert found is not None
+        depth = jnp.minimum(found.dist, 0.0)
         kinetic = 0.5 * jnp.sum(state.xd.vel**2) + 0.2 * RADIUS**2 * jnp.sum(state.xd.ang**2)
         energy = MASS * (kinetic + G * jnp.sum(state.x.pos[:, 2]))
         return state, (jnp.sum(depth**2), energy, jnp.abs(state.xd.vel).max())

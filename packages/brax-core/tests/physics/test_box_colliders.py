@@ -31,7 +31,7 @@ def collider(pair, double):
 
 def touches(pair, a, b):
     """Points of a pair as arrays (points, ...): distance, place and normal."""
-    points = collider(pair, jax.config.jax_enable_x64)(a, b)
+    points = collider(pair, jax.config.read("jax_enable_x64"))(a, b)
     plain = [jnp.concatenate([jnp.stack(x)[:, 0, 0] for x in (p.pos, p.normal)]) for p in points]
     dist = np.array([p.dist[0, 0] for p in points])
     return dist, np.array(plain)[:, :3], np.array(plain)[:, 3:]
@@ -235,7 +235,7 @@ def test_gradients_are_finite(bound, case):
     def row(pos, turn=(0, 0, 0), size=(1, 1, 1)):
         return jnp.array([*pos, *turn, *size], float)
 
-    gradient = _gradient(pair, jax.config.jax_enable_x64, out)
+    gradient = _gradient(pair, jax.config.read("jax_enable_x64"), out)
     a, b = (row(*where) for where in DEGENERATE[case])
     assert all(np.isfinite(g).all() for g in gradient(a, b)), case
 

@@ -1,5 +1,7 @@
 """Errors of `ModelBuilder`: they name the element, what it was and what is allowed."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,10 +32,10 @@ def pointlike(model):
 
 
 SQUARE = np.array([(1, 1, 0), (-1, 1, 0), (-1, -1, 0), (1, -1, 0)], float)
-FLAT = {
+FLAT: dict[str, Any] = {
     "small": 1e-4 * SQUARE,
-    "turned and large": np.float32(
-        [*(1e3 * SQUARE @ np.linalg.qr(np.ones((3, 3)) + np.eye(3))[0]), (0, 0, 0)]
+    "turned and large": np.array(
+        [*(1e3 * SQUARE @ np.linalg.qr(np.ones((3, 3)) + np.eye(3))[0]), (0, 0, 0)], np.float32
     ),
     "line": [(0, 0, x) for x in range(5)],
     "one place": np.ones((4, 3)),
@@ -283,7 +285,7 @@ def test_an_unknown_option_is_named():
 def test_a_body_without_joints_is_part_of_what_carries_it():
     # A rod of two halves of 1 kg and length 1, the second turned about x and fixed to the first.
     model = ModelBuilder()
-    thin = dict(mass=1.0, inertia=(1 / 12, 1 / 12, 1e-9), ipos=(0, 0, 0.5))
+    thin: dict[str, Any] = dict(mass=1.0, inertia=(1 / 12, 1 / 12, 1e-9), ipos=(0, 0, 0.5))
     model.add_body("stand", pos=(0, 0, 2))
     model.add_geom("stand", "plane", "shelf", pos=(0, 0, 1))
     model.add_body("lower", "stand", pos=(1, 0, 0), **thin)
@@ -294,7 +296,9 @@ def test_a_body_without_joints_is_part_of_what_carries_it():
     sys = model.build()
     assert (sys.link_names, sys.link_parents, sys.geom_link) == (("lower",), (-1,), (-1, 0))
     np.testing.assert_allclose(sys.link.transform.pos, [[1, 0, 2]])
-    np.testing.assert_allclose(sys.geom.transform.pos, [[0, 0, 3], [0, 0, 0.75]], atol=1e-7)
+    np.testing.assert_allclose(
+        sys.geom.transform.pos, np.array([[0, 0, 3], [0, 0, 0.75]]), atol=1e-7
+    )
     np.testing.assert_allclose(sys.link.inertia.mass, [2])
     np.testing.assert_allclose(sys.link.inertia.transform.pos, [[0, 0, 0.5]], atol=1e-7)
     np.testing.assert_allclose(
@@ -319,7 +323,13 @@ def test_a_model_may_be_built_in_a_function_that_jax_traces():
         return model.build()
 
     built = []
-    jax.jit(lambda x: built.append(build()) or x)(0.0)
+
+    @jax.jit
+    def traced(x):
+        built.append(build())
+        return x
+
+    traced(0.0)
     jax.tree.map(np.testing.assert_array_equal, built[0], build())
 
 

@@ -113,7 +113,7 @@ def moments(sides, mass):
 def welded(times=1):
     """Two boxes that a weld makes one, `times` times."""
     model = ModelBuilder()
-    for name, pos, part in (("a", (0, 0, 0), PARTS[0]), ("b", OFFSET, PARTS[1])):
+    for name, pos, part in (("a", np.zeros(3), PARTS[0]), ("b", OFFSET, PARTS[1])):
         model.add_body(name, pos=pos, mass=part[1], inertia=moments(*part))
         model.add_joint(name, "free")
     for i in range(times):

@@ -1,5 +1,7 @@
 """The conformance checks pass on everything that is registered, and fail on what is wrong."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -173,7 +175,7 @@ def test_a_little_is_little_beside_a_thin_shape():
         check_collider(backwards, sizes=((0.01,), (0.02,)))
 
 
-class Overstated(Integrator):
+class Overstated(Integrator[Any]):
     """Semi-implicit Euler that claims to be of second order."""
 
     name, order = "overstated", 2

@@ -199,8 +199,10 @@ def deepest(first, second, a, b):
 
     It is that of a side of the hull of all differences of corners.
     """
-    ours = {"box": SIZES["box"] * np.array(list(itertools.product((-1, 1), repeat=3)))}
-    ours["mesh"] = SIZES["mesh"][0] * CORNERS
+    ours: dict[str, np.ndarray] = {
+        "box": np.array(SIZES["box"]) * np.array(list(itertools.product((-1, 1), repeat=3))),
+        "mesh": SIZES["mesh"][0] * CORNERS,
+    }
     corners = [
         Rotation.from_quat(place[3:], scalar_first=True).apply(ours[name]) + place[:3]
         for name, place in ((first, a), (second, b))
@@ -313,11 +315,11 @@ def test_what_is_apart_is_told(first, second):
         dist = np.linalg.norm((b - a)[:, :3], axis=1) - 2 * SIZES["sphere"][0]
     else:
         dist, _ = mujoco_nearest(first, second, a, b)
-    shapes = [shape(name, place, SIZES[name]) for name, place in ((first, a), (second, b))]
+    one, other = (shape(name, place, SIZES[name]) for name, place in ((first, a), (second, b)))
     kinds = [plugins.get("geometry_type", name) for name in (first, second)]
     for distance in (0.0, 0.1):
-        wide = jnp.full(shapes[0].pos.x.shape, distance)
-        found = np.asarray(ConvexConvex(*kinds).are_apart(*shapes, wide))[0]
+        wide = jnp.full(one.pos.x.shape, distance)
+        found = np.asarray(ConvexConvex(*kinds).are_apart(one, other, wide))[0]
         assert not found[dist < distance - 1e-5].any()
         assert found[dist > distance + 0.05].all()
         assert 20 < found.sum() < 180
@@ -327,6 +329,6 @@ def test_shapes_at_no_place_are_not_apart():
     """A position that is not a number must show in the result, so its pair is tested."""
     a, b = places(1, spread=5.0)
     b[0, 0] = np.nan
-    shapes = [shape("box", place, SIZES["box"]) for place in (a, b)]
+    one, other = (shape("box", place, SIZES["box"]) for place in (a, b))
     box = plugins.get("geometry_type", "box")
-    assert not ConvexConvex(box, box).are_apart(*shapes, jnp.zeros((1, 1))).any()
+    assert not ConvexConvex(box, box).are_apart(one, other, jnp.zeros((1, 1))).any()

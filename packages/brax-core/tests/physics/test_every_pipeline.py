@@ -2,6 +2,7 @@
 
 import functools
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -115,7 +116,7 @@ def test_a_pendulum_on_a_heavier_one_stays_finite(f64, pipeline, ratio):
     sys = settings(chain(2, 0.02), 1e-3)
     for heavy in (0, 1):
         scale = np.where(np.arange(2) == heavy, ratio, 1.0)
-        changes = {
+        changes: dict[str, Any] = {
             "link.inertia.mass": scale,
             "link.inertia.moments": np.asarray(sys.link.inertia.moments) * scale[:, None],
         }
@@ -192,6 +193,7 @@ def test_what_is_thrown_away_is_not_computed_again_for_what_is_kept(pipeline, mo
 
     def longest_loop(function):
         text = jax.jit(jax.vmap(function)).lower(state).compile().as_text()
+        assert text
         parts = re.split(r"\n(?=%|ENTRY)", text)
         return max(part.count("\n") for part in parts if part.startswith("%fused_computation"))
 

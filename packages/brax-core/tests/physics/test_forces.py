@@ -154,6 +154,7 @@ def test_contacts_balance_the_weight_of_what_is_lopsided(pipeline):
     _, states = recorded(pipeline)
     sys, last = room(), jax.tree.map(lambda x: x[-200:], states)
     found, link = contact.get(sys, jax.tree.map(lambda x: x[-1], last.x)), 2
+    assert found is not None
     mine = np.asarray(found.link_idx[1]) == link
     force = settled(pipeline, last.forces.contact[:, mine])
     centre = last.x.pos[-1, link] + [0.1, 0.05, 0.02]

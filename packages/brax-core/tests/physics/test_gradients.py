@@ -68,7 +68,8 @@ def test_derivatives_agree_with_finite_differences(f64, name):
     # T77
     # 4e-11 for the box, 9e-11 for a chain
     for seed in range(3):
-        check_derivatives(*problem(name), seed)
+        sys, pull, push = problem(name)
+        check_derivatives(sys, pull, push, seed)
 
 
 def check_derivatives(sys, pull, push, seed):

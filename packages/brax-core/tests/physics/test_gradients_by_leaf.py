@@ -7,6 +7,7 @@ after the other: together they hold the foot so that thousands would not suffice
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ def foot():
         damping=0.2, stiffness=0.7, springref=0.1, armature=0.03,
     )  # fmt: skip
     model.add_actuator("hip", gear=2.0)
-    surface = dict(friction=(0.3, 0, 0), solref=(0.02, 0.8), elasticity=0.2)
+    surface: dict[str, Any] = dict(friction=(0.3, 0, 0), solref=(0.02, 0.8), elasticity=0.2)
     # A pair has the larger friction: of two equal ones it would have two derivatives.
     model.add_geom(type="plane", size=(0, 0, 1), **surface | dict(friction=(0.25, 0, 0)))
     model.add_geom("leg", "capsule", pos=(0.05, 0, -0.4), size=(0.1, 0.2), **surface)
@@ -98,7 +99,8 @@ COUNT = {
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_derivatives_by_every_number(f64, pipeline):
     # T77
-    worst, dead = {}, set(COUNT)
+    worst: dict[Any, Any] = {}
+    dead = set(COUNT)
     for inputs in starts(pipeline):
         errors, counting = errors_by_leaf(pipeline, inputs)
         worst |= {k: max(v, worst.get(k, 0.0)) for k, v in errors.items()}

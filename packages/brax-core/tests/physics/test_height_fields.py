@@ -218,7 +218,9 @@ def test_each_environment_may_have_its_own_heights(f64):
 
     def nearest(level, pos, turn):
         moved = sys.replace(heights=sys.heights + level)
-        return contact.get(moved, Transform(pos, turn)).dist.min()
+        found = contact.get(moved, Transform(pos, turn))
+        assert found is not None
+        return found.dist.min()
 
     dist, slope = jax.vmap(jax.value_and_grad(nearest))(levels, pos, turn)
     np.testing.assert_allclose(dist, [0.4, 0.15], atol=1e-9)
@@ -267,11 +269,11 @@ def test_a_rover_drives_over_bumps_and_stays_on_them():
     sys, pipeline = builder.build(), plugins.get("pipeline", "generalized")
     state = jax.jit(pipeline.init)(sys, sys.init_q, jnp.zeros(10))
     drive = jax.jit(lambda s: pipeline.step(sys, s, jnp.full(4, 6.0), n_frames=25))
-    path = []
+    places = []
     for _ in range(20):
         state = drive(state)
-        path.append(np.concatenate([state.x.pos[0], state.x.rot[0]]))
-    path = np.array(path)
+        places.append(np.concatenate([state.x.pos[0], state.x.rot[0]]))
+    path = np.array(places)
     ground = 0.03 * np.cos(4 * path[:, 0]) * np.cos(5 * path[:, 1])
     assert path[-1, 0] - path[0, 0] > 0.5
     assert np.abs(path[:, 1]).max() < 0.3

@@ -74,6 +74,6 @@ def test_the_start_is_of_a_model(pipeline, arm):
 
 def test_no_control_is_a_control_of_zero(arm):
     # The pipeline's arithmetic is the same, so the bits are.
-    state = SPRING.init(arm, ONE + 0.3, ONE)
+    state = SPRING.init(arm, jnp.asarray(ONE + 0.3), jnp.asarray(ONE))
     without, zero = (SPRING.step(arm, state, act) for act in (None, jnp.zeros(1)))
     jax.tree.map(np.testing.assert_array_equal, without, zero)

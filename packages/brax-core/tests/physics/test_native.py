@@ -25,6 +25,14 @@ from brax.kernels.skip import where_needed
 SHAPES = ((4,), (4,), (4, 3), (3,))
 """Shapes of each program's operands. All environments share the last operand."""
 
+
+def at_places(change):
+    """Return a program that changes elements at places that it computes."""
+    return lambda a, b, m, c: by_environment(
+        lambda a, b, m: change(a, b, m, (3 * b).astype(jnp.int32))
+    )(a, b, m)
+
+
 PROGRAMS = {
     "arithmetic": lambda a, b, m, c: (a + b * c[:1], a - b * a, a * b - 1, -a / (b + 3), a**3 / a),
     "powers": lambda a, b, m, c: (lax.integer_pow(a, -2), jnp.square(b), jnp.abs(a) ** b, a**0.5),
@@ -146,9 +154,7 @@ PROGRAMS = {
         )
     )(a, b, m),
     **{
-        f"places that change: {name}": lambda a, b, m, c, change=change: by_environment(
-            lambda a, b, m: change(a, b, m, (3 * b).astype(jnp.int32))
-        )(a, b, m)
+        f"places that change: {name}": at_places(change)
         for name, change in {
             "one": lambda a, b, m, i: a.at[i[0]].set(b[1]),
             "some": lambda a, b, m, i: a.at[i].add(b),
@@ -359,7 +365,12 @@ def test_a_kernel_in_parts_gives_the_bits_of_the_whole(name, monkeypatch):
     monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (1,))
     args = operands(70)
     texts = []
-    monkeypatch.setattr(cpu, "translate", lambda *a: texts.append(translate(*a)) or texts[-1])
+
+    def noted(*a):
+        texts.append(translate(*a))
+        return texts[-1]
+
+    monkeypatch.setattr(cpu, "translate", noted)
     whole = translated(leaves(70, PROGRAMS[name]), args)
     in_parts(monkeypatch)
     parts = translated(leaves(70, PROGRAMS[name]), args)

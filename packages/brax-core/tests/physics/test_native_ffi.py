@@ -24,13 +24,14 @@ def parsed(text):
     for old, new in re.findall(r"typedef (\w+) (\w+);", text):
         if old in size:
             size[new] = align[new] = size[old]
-    found, sizes = {}, {}
+    found: dict[str, dict[str, int]] = {}
+    sizes = {}
     for name, fields in re.findall(r"struct (\w+) \{(.*?)\}", text, re.DOTALL):
         at, widest, found[name] = 0, 1, {}
         for field in filter(None, map(str.strip, fields.split(";"))):
             # A function's address has the name of its type.
             member = re.sub(r"_XLA_FFI_API_STRUCT_FIELD\((\w+)\)", r"\1* \1", field)
-            kind, label = re.fullmatch(r"(.*?[\s*])(\w+)", member, re.DOTALL).groups()
+            ((kind, label),) = re.findall(r"^(.*?[\s*])(\w+)$", member, re.DOTALL)
             kind = kind.strip()
             bytes_, even = (8, 8) if kind.endswith("*") else (size[kind], align[kind])
             at += -at % even
@@ -56,7 +57,7 @@ def compiled(folder, included):
     subprocess.run(command, check=True)
     out = subprocess.run([folder / "layout"], check=True, capture_output=True, text=True).stdout
     values = [int(x) for x in out.split()]
-    found = {s: {} for s in OFFSETS}
+    found: dict[str, dict[str, int]] = {s: {} for s in OFFSETS}
     for (struct, field), value in zip(places, values, strict=False):
         found[struct][field] = value
     return found, dict(zip(SIZES, values[len(places) :], strict=True))

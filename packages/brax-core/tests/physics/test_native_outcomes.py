@@ -3,6 +3,7 @@
 import inspect
 import types
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +104,7 @@ class Wobble(JointType):
 @pytest.fixture
 def acme():
     """Return a plugin with such a joint."""
-    plugin = types.ModuleType("acme")
+    plugin: Any = types.ModuleType("acme")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_joint_types = hookimpl(lambda: [Spec("wobble", Wobble())])
     plugins.register(plugin, "acme-joints")

@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -21,7 +22,7 @@ def tables(tree):
     """Yield the strings that each table, comparison and registration of a module names."""
     inner = set()
     for node in ast.walk(tree):
-        parts = []
+        parts: Sequence[ast.AST | None] = []
         if isinstance(node, ast.Dict):
             parts = node.keys
         elif isinstance(node, (ast.Set, ast.Tuple, ast.List)):

@@ -152,7 +152,9 @@ def test_the_broad_phase_follows_a_pair_whose_gap_is_nan():
     def distances(width):
         changed = sys.replace(geom_size=sys.geom_size.at[1, 0].set(width))
         state = plugins.get("pipeline", "generalized").init(changed, sys.init_q, jnp.zeros(18))
-        return contact.get(changed, state.x).dist
+        found = contact.get(changed, state.x)
+        assert found is not None
+        return found.dist
 
     near, lost = jax.jit(jax.vmap(distances))(jnp.array([0.2, jnp.nan]))
     assert near.min() > 1
@@ -227,8 +229,8 @@ def test_an_environment_with_a_nan_in_its_model_ends_alone(pipeline):
     friction = jnp.full((3, 3, 3), 0.5).at[1, 1, 0].set(jnp.nan)
 
     def stepped(friction):
-        env = Balls(two_balls().replace(geom_friction=friction), pipeline)
-        env = EpisodeWrapper(env, episode_length=10)
+        balls = Balls(two_balls().replace(geom_friction=friction), pipeline)
+        env = EpisodeWrapper(balls, episode_length=10)
         return env.step(env.reset(jax.random.key(0)), jnp.zeros(0))
 
     after = jax.jit(jax.vmap(stepped), compiler_options=FAST_COMPILE)(friction)

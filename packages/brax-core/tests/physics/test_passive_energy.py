@@ -5,6 +5,7 @@ the same motion.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +85,7 @@ def fall(pipeline, sys, steps):
     return jax.lax.scan(step, start, None, length=steps)
 
 
-BODIES = {
+BODIES: dict[str, tuple[dict[str, Any], tuple[float, ...]]] = {
     "four legs": ({}, (0.01, 0.002)),
     "three legs": (dict(legs=3), (0.01, 0.002)),
     "no friction": (dict(friction=0.0), (0.01, 0.002)),
@@ -139,7 +140,9 @@ def test_feet_at_rest_touch_the_floor(f64):
     def distances(sys):
         def step(state, _):
             state = run.step(sys, state, jnp.zeros(0))
-            return state, contact.get(sys, state.x).dist
+            found = contact.get(sys, state.x)
+            assert found is not None
+            return state, found.dist
 
         start = run.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
         return jax.lax.scan(step, start, None, length=200)[1]

@@ -7,6 +7,7 @@ with it, grows a little with the speed, so that the end moves by less.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +50,7 @@ def ring(monkeypatch):
 def lying(kind, ground):
     """Return a free body on the ground, and three states: at rest, sliding and rolling."""
     model = ModelBuilder()
-    where = {"pos": (0.3, 0.2, -1), "friction": (FRICTION, 0, 0)}
+    where: dict[str, Any] = {"pos": (0.3, 0.2, -1), "friction": (FRICTION, 0, 0)}
     if ground == "plane":
         model.add_geom("world", "plane", size=(1, 1, 1), friction=(FRICTION, 0, 0))
     else:
@@ -57,7 +58,7 @@ def lying(kind, ground):
     model.add_body("body", mass=1.0, inertia=(0.02, 0.02, 0.02))
     model.add_joint("body", "free")
     size = (0.3, 0.05, 0) if kind == "ring" else SIZES[kind]
-    points = {"points": 0.2 * CUBE} if kind == "mesh" else {}
+    points: dict[str, Any] = {"points": 0.2 * CUBE} if kind == "mesh" else {}
     model.add_geom("body", kind, size=size, friction=(FRICTION, 0, 0), **points)
     model.set_option(timestep=DT)
     turn = (0.5**0.5, 0.5**0.5, 0, 0) if kind == "capsule" else (1, 0, 0, 0)
@@ -118,6 +119,7 @@ def test_where_it_starts_moves_the_end_by_as_much(f64, ring, kind, ground, pipel
 def test_a_contact_moves_with_a_ring_that_slides_on_a_plane(f64):
     """Its points do too, and the normal is the plane's."""
     collider = collider_of_types(RING, plugins.get("geometry_type", "plane"))
+    assert collider is not None
 
     def touches(aside):
         place = jnp.array([[0.3, 0.1, 0.05, 0.9, 0.01, 0.02, 0.4]])

@@ -105,6 +105,7 @@ def test_teeth_and_turns_repeat(f64):
 def contacts(first, second, sizes, places):
     """Return distances, normals and positions of the nearest points of two shapes."""
     collider = collider_of_types(kind(first), kind(second))
+    assert collider is not None
     names, order = (first, second), (0, 1)
     if collider.types != names:
         order = (1, 0)

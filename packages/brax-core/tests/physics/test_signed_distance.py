@@ -44,6 +44,7 @@ def colliders(name):
         if types in registered:
             return mine, plugins.get("collider", registered[types]), types
     theirs = collider_of_types(sphere, kind)
+    assert theirs is not None
     return mine, theirs, theirs.types
 
 
@@ -124,6 +125,7 @@ def test_a_ring_is_pushed_up_from_any_depth_under_a_plane(f64):
     place[:, 2], place[:, 3], place[:, 4] = height, np.cos(tilt / 2), np.sin(tilt / 2)
     ground = np.tile([0.0, 0, 0, 1, 0, 0, 0], (tilt.size, 1))
     collider = collider_of_types(RING, plugins.get("geometry_type", "plane"))
+    assert collider is not None
 
     def touches(place):
         return collider.collide(

@@ -1,5 +1,7 @@
 """Spatial algebra of `brax.base`: closed forms, identities, and numbers of Google's brax 0.14.2."""
 
+from typing import Any, cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +20,7 @@ BODY = Inertia(OTHER, jnp.array([2.0, 3.0, 4.0]), jnp.array(5.0))
 TABLE = np.array([[0.28, 0, 0.96], [0, 1, 0], [-0.96, 0, 0.28]])
 """The matrix of FRAME's rotation."""
 
-GOOGLES = {
+GOOGLES: dict[str, tuple[Any, list[Any]]] = {
     "transform": (
         FRAME.do(OTHER),
         [(0.956, 2.25, 3.508), (0.48, 0.64, 0.36, -0.48)],
@@ -113,6 +115,7 @@ def test_moments_are_also_diagonal_matrices():
 
 
 def test_what_is_no_quantity():
-    for wrong in (lambda: FRAME.do(3), lambda: MOTION.cross(FRAME), lambda: FRAME.inv_do(BODY)):
+    frame, motion, body = cast(tuple[Any, Any, Any], (FRAME, MOTION, BODY))
+    for wrong in (lambda: frame.do(3), lambda: motion.cross(frame), lambda: frame.inv_do(body)):
         with pytest.raises(ModelError, match=r"cannot take a \w+: give a brax.base"):
             wrong()

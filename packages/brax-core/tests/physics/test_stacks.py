@@ -1,6 +1,7 @@
 """T50: boxes on one another stay where they are."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,7 @@ def tower(n):
         inertia = (mass * (2 * HALF) ** 2 / 6,) * 3
         model.add_body(f"box{i}", pos=(0, 0, height), mass=mass, inertia=inertia)
         model.add_joint(f"box{i}", "free")
-        bits = dict(contype=1 << (i % 2), conaffinity=1 | 1 << (i + 1) % 2)
+        bits: dict[str, Any] = dict(contype=1 << (i % 2), conaffinity=1 | 1 << (i + 1) % 2)
         model.add_geom(f"box{i}", "box", size=(HALF,) * 3, **bits)
     return model.build()
 

@@ -37,6 +37,7 @@ def imports(path):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
+            assert node.module
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 

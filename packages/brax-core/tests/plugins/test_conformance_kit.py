@@ -118,7 +118,7 @@ def test_a_wrong_actuator():
     with pytest.raises(PluginError, match="force or a derivative of it is not finite at"):
         check_actuator(Root())
     with pytest.raises(PluginError, match=r"must be a brax\.actuators\.ActuatorType, but is Ball"):
-        check_actuator(Ball())
+        check_actuator(Ball())  # type: ignore[arg-type]
 
 
 def test_a_wrong_pipeline():

@@ -13,6 +13,7 @@ import pytest
 
 import brax
 from brax import plugins
+from brax._shared_name import OURS
 from brax.actuators import ActuatorParams
 from brax.colliders import Shape
 from brax.components import Quat, Vec3
@@ -119,7 +120,7 @@ def test_every_built_in_object_arrives_through_its_hook(kind):
 
 
 def test_all_our_plugins_load():
-    ours = [s for s in plugins.statuses() if s.origin.distribution in plugins.records.OURS]
+    ours = [s for s in plugins.statuses() if s.origin.distribution in OURS]
     assert [s.reason for s in ours if s.state != "loaded"] == []
 
 

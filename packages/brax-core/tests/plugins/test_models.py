@@ -2,6 +2,7 @@
 
 import contextlib
 import types
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ OURS = plugins.get("collider", "plane-sphere")
 @contextlib.contextmanager
 def registered(override=False, **hooks):
     """Yield a plugin of this test."""
-    made = types.ModuleType("acme_plugin")
+    made: Any = types.ModuleType("acme_plugin")
     made.BRAX_PLUGIN_API = 1
     for name, specs in hooks.items():
         setattr(made, f"brax_{name}", hookimpl(lambda specs=specs: specs))

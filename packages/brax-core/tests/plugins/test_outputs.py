@@ -2,6 +2,7 @@
 
 import re
 import types
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +59,7 @@ class Motor(ActuatorType):
         return params.gainprm[0] * signal
 
 
-class Euler(Integrator):
+class Euler(Integrator[Any]):
     name, order = "x", 1
 
     def step(self, moves, state, dt):
@@ -230,7 +231,7 @@ def changed(cls, **changes):
 
 
 def module(kind, value, name="x"):
-    made = types.ModuleType("acme_plugin")
+    made: Any = types.ModuleType("acme_plugin")
     made.BRAX_PLUGIN_API = 1
     setattr(made, f"brax_{kind}s", hookimpl(lambda: [Spec(name, value)]))
     return made

@@ -9,6 +9,7 @@ import threading
 import types
 import warnings
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -315,7 +316,9 @@ def test_a_format_has_its_name_by_any_suffix_that_is_its_own():
         EntryPoint("acme", plugin(model_formats=[Spec("first", first)])),
         EntryPoint("zeta", plugin(model_formats=[Spec("second", "thing:second")])),
     )
-    sys.modules["thing"] = types.SimpleNamespace(second=second)
+    thing: Any = types.ModuleType("thing")
+    thing.second = second
+    sys.modules["thing"] = thing
     with pytest.warns(PluginWarning, match=r"is not used for \.a"):
         assert made.name_of("model_format", second) == "second"
     assert made.name_of("model_format", first) == "first"
@@ -602,7 +605,11 @@ def test_a_name_is_replaced_on_purpose_whatever_the_order():
 @pytest.mark.parametrize(
     ("kind", "spec", "told"),
     [
-        ("model_formats", Spec("x", "a:b", keys=".xml"), "must be a tuple of suffixes, such as"),
+        (
+            "model_formats",
+            Spec("x", "a:b", keys=cast(Any, ".xml")),
+            "must be a tuple of suffixes, such as",
+        ),
         ("model_formats", Spec("x", "a:b", keys=("xml",)), "but are ('xml',)"),
         ("colliders", Spec("x", "a:b", keys=("plane",)), "the names of two geometry types"),
         ("joint_types", Spec("x", "a:b", keys=("y",)), "a joint_type is found by its name only"),

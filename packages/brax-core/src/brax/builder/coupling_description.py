@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brax.builder.body_description import BodyDescription
-from brax.builder.elements import SOLIMP, SOLREF, WORLD, Element, vectors
+from brax.builder.elements import SOLIMP, SOLREF, WORLD, Element, Vector, vectors
 from brax.builder.tendon_paths import path_segments
 
 
@@ -21,10 +21,10 @@ class CouplingDescription(BodyDescription):
         name: str = "",
         *,
         condim: int = 3,
-        friction: Sequence[float] = (1.0, 1.0, 0.005, 0.0001, 0.0001),
-        solref: Sequence[float] = SOLREF,
-        solref_friction: Sequence[float] = (0.0, 0.0),
-        solimp: Sequence[float] = SOLIMP,
+        friction: Vector = (1.0, 1.0, 0.005, 0.0001, 0.0001),
+        solref: Vector = SOLREF,
+        solref_friction: Vector = (0.0, 0.0),
+        solimp: Vector = SOLIMP,
         margin: float = 0.0,
         gap: float = 0.0,
         adhesion: float = 0.0,
@@ -75,18 +75,18 @@ class CouplingDescription(BodyDescription):
         path: Sequence[str | tuple[str, str] | float] = (),
         stiffness: float = 0.0,
         damping: float = 0.0,
-        stiffness_poly: Sequence[float] = (0.0, 0.0),
-        damping_poly: Sequence[float] = (0.0, 0.0),
+        stiffness_poly: Vector = (0.0, 0.0),
+        damping_poly: Vector = (0.0, 0.0),
         armature: float = 0.0,
-        lengthspring: Sequence[float] | None = None,
-        range: Sequence[float] | None = None,
+        lengthspring: Vector | None = None,
+        range: Vector | None = None,
         margin: float = 0.0,
-        actuator_range: Sequence[float] | None = None,
+        actuator_range: Vector | None = None,
         frictionloss: float = 0.0,
-        solref_limit: Sequence[float] = SOLREF,
-        solimp_limit: Sequence[float] = SOLIMP,
-        solref_friction: Sequence[float] = SOLREF,
-        solimp_friction: Sequence[float] = SOLIMP,
+        solref_limit: Vector = SOLREF,
+        solimp_limit: Vector = SOLIMP,
+        solref_friction: Vector = SOLREF,
+        solimp_friction: Vector = SOLIMP,
         line: str = "",
     ) -> str:
         """Add a tendon: fixed (a weighted sum of joint coordinates) or spatial (a path).
@@ -137,10 +137,10 @@ class CouplingDescription(BodyDescription):
         body2: str = WORLD,
         name: str = "",
         *,
-        anchor: Sequence[float] = (0, 0, 0),
-        anchor2: Sequence[float] | None = None,
-        solref: Sequence[float] = SOLREF,
-        solimp: Sequence[float] = SOLIMP,
+        anchor: Vector = (0, 0, 0),
+        anchor2: Vector | None = None,
+        solref: Vector = SOLREF,
+        solimp: Vector = SOLIMP,
         line: str = "",
     ) -> str:
         """Add a `connect`: a point of one body coincides with a point of another.
@@ -169,11 +169,11 @@ class CouplingDescription(BodyDescription):
         body2: str = WORLD,
         name: str = "",
         *,
-        anchor: Sequence[float] = (0, 0, 0),
-        relpose: Sequence[float] | None = None,
+        anchor: Vector = (0, 0, 0),
+        relpose: Vector | None = None,
         torquescale: float = 1.0,
-        solref: Sequence[float] = SOLREF,
-        solimp: Sequence[float] = SOLIMP,
+        solref: Vector = SOLREF,
+        solimp: Vector = SOLIMP,
         line: str = "",
     ) -> str:
         """Add a `weld`: a soft constraint that keeps the relative pose of two bodies.
@@ -205,9 +205,9 @@ class CouplingDescription(BodyDescription):
         name: str = "",
         *,
         of: str = "joint",
-        polycoef: Sequence[float] = (0, 1, 0, 0, 0),
-        solref: Sequence[float] = SOLREF,
-        solimp: Sequence[float] = SOLIMP,
+        polycoef: Vector = (0, 1, 0, 0, 0),
+        solref: Vector = SOLREF,
+        solimp: Vector = SOLIMP,
         line: str = "",
     ) -> str:
         """Add a coupling of a joint's coordinate, or of a tendon's length, to another's.
@@ -240,8 +240,8 @@ class CouplingDescription(BodyDescription):
         line: str,
         values: dict[str, Any],
         given: dict[str, Any],
-        solref: Sequence[float],
-        solimp: Sequence[float],
+        solref: Vector,
+        solimp: Vector,
     ) -> str:
         """Record an equality constraint of any type."""
         name = name or f"{first}_{second}_{kind}"

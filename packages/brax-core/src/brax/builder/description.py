@@ -1,12 +1,10 @@
 """Description of a model, element by element."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from brax.actuators import DEFAULT_ACTUATOR
 from brax.builder.coupling_description import CouplingDescription
-from brax.builder.elements import IDENTITY_QUAT, Element, padded
+from brax.builder.elements import IDENTITY_QUAT, Element, Vector, padded
 
 
 class Description(CouplingDescription):
@@ -28,15 +26,15 @@ class Description(CouplingDescription):
         crank_length: float = 0.0,
         body: str = "",
         gear: float = 1.0,
-        wrench: Sequence[float] | None = None,
+        wrench: Vector | None = None,
         in_parent: bool = False,
-        gainprm: Sequence[float] = (1.0,),
-        biasprm: Sequence[float] = (),
-        dynprm: Sequence[float] = (),
-        length_range: Sequence[float] = (0.0, 0.0),
-        ctrl_range: Sequence[float] | None = None,
-        activation_range: Sequence[float] | None = None,
-        force_range: Sequence[float] | None = None,
+        gainprm: Vector = (1.0,),
+        biasprm: Vector = (),
+        dynprm: Vector = (),
+        length_range: Vector = (0.0, 0.0),
+        ctrl_range: Vector | None = None,
+        activation_range: Vector | None = None,
+        force_range: Vector | None = None,
         early: bool = False,
         line: str = "",
     ) -> str:
@@ -120,8 +118,8 @@ class Description(CouplingDescription):
         self,
         body: str,
         name: str,
-        pos: Sequence[float] = (0, 0, 0),
-        quat: Sequence[float] = IDENTITY_QUAT,
+        pos: Vector = (0, 0, 0),
+        quat: Vector = IDENTITY_QUAT,
         *,
         mode: str = "fixed",
         target: str = "",
@@ -150,11 +148,11 @@ class Description(CouplingDescription):
     def add_keyframe(
         self,
         name: str,
-        q: Sequence[float] | None = None,
+        q: Vector | None = None,
         *,
-        qd: Sequence[float] | None = None,
-        activation: Sequence[float] | None = None,
-        ctrl: Sequence[float] | None = None,
+        qd: Vector | None = None,
+        activation: Vector | None = None,
+        ctrl: Vector | None = None,
         line: str = "",
     ) -> str:
         """Add a keyframe: a named state to start from, which `System.keyframe` returns.

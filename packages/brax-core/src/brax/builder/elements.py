@@ -22,6 +22,12 @@ CAMERA_MODES = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
 
 IDENTITY_QUAT = (1.0, 0.0, 0.0, 0.0)
 
+Vector = Sequence[float] | np.ndarray
+"""Numbers of an element."""
+
+Table = Sequence[Sequence[float]] | np.ndarray
+"""Rows of numbers of an element."""
+
 
 @dataclasses.dataclass
 class Element:
@@ -55,7 +61,7 @@ ElementsByKind = Mapping[str, Sequence[Element]]
 
 
 def vectors(
-    problems: list[str], what: Element, **given: tuple[Sequence[float], int]
+    problems: list[str], what: Element, **given: tuple[Vector, int]
 ) -> dict[str, np.ndarray]:
     """Return arrays of the vectors, and record those of a wrong length or with infinite numbers."""
     out = {}
@@ -81,13 +87,13 @@ def vectors(
     return out
 
 
-def padded(numbers: Sequence[float], length: int) -> Sequence[float]:
+def padded(numbers: Vector, length: int) -> Vector:
     """Return the numbers, followed by zeros up to a length."""
     given = tuple(numbers)
     return given + (0.0,) * (length - len(given))
 
 
-def rows(problems: list[str], what: Element, points: Sequence[Sequence[float]]) -> np.ndarray:
+def rows(problems: list[str], what: Element, points: Table) -> np.ndarray:
     """Return points as an array (n, 3), and record a problem if they are not points."""
     try:
         array = np.asarray(points, float).reshape(len(points), 3)
@@ -99,7 +105,7 @@ def rows(problems: list[str], what: Element, points: Sequence[Sequence[float]]) 
     return array
 
 
-def grid(problems: list[str], what: Element, heights: Sequence[Sequence[float]]) -> np.ndarray:
+def grid(problems: list[str], what: Element, heights: Table) -> np.ndarray:
     """Return heights as an array (rows, columns), and record a problem if they are not a grid.
 
     Without heights the array has the shape (0, 0).

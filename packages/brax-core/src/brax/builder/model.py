@@ -19,7 +19,7 @@ from brax.builder.checks import tendon_paths as path_checks
 from brax.builder.checks.keyframes import keyframe_problems
 from brax.builder.collision_groups import candidate_pairs, collision_groups
 from brax.builder.description import Description
-from brax.builder.elements import OPTION, Element, vectors
+from brax.builder.elements import OPTION, Element, Vector, vectors
 from brax.builder.fuse_static import FusedDescription, fuse_static
 from brax.colliders import CollisionGroup
 from brax.errors import BraxError, ModelError, closest
@@ -110,7 +110,7 @@ class ModelBuilder(Description):
         fit = STIFF_SOLVER_STEPS if stiff else SOLVER_STEPS
         return o | {key: n for key, n in fit.items() if o[key] is None}
 
-    def set_init_q(self, q: Sequence[float]) -> None:
+    def set_init_q(self, q: Vector) -> None:
         """Set the coordinates that the model starts at; by default every joint is at rest."""
         self._init_q = np.asarray(q, float)
 
