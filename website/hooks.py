@@ -89,7 +89,7 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Lead links to files outside docs/ to where the site has them, and put in the viewers."""
     base = home(page.file.src_uri)
-    if page.file.src_uri == "gallery.md":
+    if page.file.src_uri.startswith("gallery"):
         markdown = gallery.frames(markdown)
 
     def lead(found: re.Match[str]) -> str:
@@ -120,7 +120,7 @@ def place(path: Path) -> str | None:
     if path in pages:
         return pages[path]
     docs = ROOT / "docs"
-    shown = path.suffix in (".md", ".png", ".txt", ".ipynb") or not path.exists()
+    shown = path.suffix in (".md", ".png", ".webp", ".txt", ".ipynb") or not path.exists()
     return str(path.relative_to(docs)) if path.is_relative_to(docs) and shown else None
 
 
