@@ -41,9 +41,10 @@ def fields(*classes: type) -> dict[str, str]:
     found = {}
     for cls in classes:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        assert isinstance(tree, ast.ClassDef)
         for node in tree.body:
             if isinstance(node, ast.AnnAssign) and "ClassVar" not in ast.unparse(node.annotation):
-                found[node.target.id] = ast.unparse(node.annotation)
+                found[ast.unparse(node.target)] = ast.unparse(node.annotation)
     # It has a parameter of its own.
     found.pop("num_timesteps", None)
     return found

@@ -1,6 +1,7 @@
 """Environments without physics, and small settings, for tests of agents."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from brax.training.distributed import devices
 from brax.training.learner import Parts
 from brax.training.runner import parts
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "episode_length": 20,
     "num_envs": 16,
     "batch_size": 16,
@@ -125,7 +126,8 @@ class Dot(Env):
 def make_learner(agent, environment, **settings):
     """Return an agent's learner, not compiled, with these settings of the network factory."""
     config, runtime = agent.check(settings)
-    env = parts.wrap_environment(environment, config, runtime, config.num_envs, None)
+    key = jax.random.key(0)  # there is no randomization that would draw by it
+    env = parts.wrap_environment(environment, config, runtime, config.num_envs, key)
     networks = functools.partial(
         agent.make_networks, **{**runtime.network_factory, **config.network_settings}
     )(

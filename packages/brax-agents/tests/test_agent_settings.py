@@ -33,6 +33,7 @@ def test_train_takes_every_setting_of_its_agent_and_no_other(agent):
 def test_the_docstring_names_every_parameter(agent):
     train = _train(agent)
     doc = inspect.getdoc(train)
+    assert doc
     assert all(
         f" {name}: " in doc.replace("**", "") for name in inspect.signature(train).parameters
     )

@@ -4,6 +4,7 @@ import functools
 import math
 import warnings
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -64,7 +65,7 @@ RATE = [
     ({"learning_rate": math.nan}, "learning_rate=nan must be above 0"),
     ({"learning_rate": "fast"}, "learning_rate='fast' must be a number"),
 ]
-OWN = {
+OWN: dict[str, Any] = {
     "sac": [
         *RATE,
         ({"discounting": 1.1}, r"discounting=1.1 must be in \[0, 1\]"),
@@ -256,7 +257,7 @@ class Doubled:
 @pytest.mark.parametrize("name", ["ppo", *OWN])
 def test_presets_are_settings_that_the_agent_takes(name):
     agent = plugins.get("trainer", name)
-    more = {"teacher": "runs/expert"} if name == "bc" else {}
+    more: dict[str, Any] = {"teacher": "runs/expert"} if name == "bc" else {}
     for presets in agent.presets.values():
         for settings in presets.values():
             agent.check(settings | more)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +23,19 @@ from brax.errors import CheckpointError
 from brax.training.checkpoints import checkpoint
 from brax.training.runner.loop import Loop
 
-COMMON = {"episode_length": 20, "normalize_observations": True, "run_evals": False}
-HIDDEN = {"network_factory": {"hidden_layer_sizes": [8]}}
-BOTH = {"network_factory": {"policy_hidden_layer_sizes": [8], "value_hidden_layer_sizes": [8]}}
-WINDOW = {"num_envs": 16, "horizon_length": 5}
-UNROLL = {"num_envs": 16, "unroll_length": 5, "num_minibatches": 2, "discounting": 0.9}
-AGENTS = {
+COMMON: dict[str, Any] = {"episode_length": 20, "normalize_observations": True, "run_evals": False}
+HIDDEN: dict[str, Any] = {"network_factory": {"hidden_layer_sizes": [8]}}
+BOTH: dict[str, Any] = {
+    "network_factory": {"policy_hidden_layer_sizes": [8], "value_hidden_layer_sizes": [8]}
+}
+WINDOW: dict[str, Any] = {"num_envs": 16, "horizon_length": 5}
+UNROLL: dict[str, Any] = {
+    "num_envs": 16,
+    "unroll_length": 5,
+    "num_minibatches": 2,
+    "discounting": 0.9,
+}
+AGENTS: dict[str, Any] = {
     "sac": (test_sac.SMALL, 16, 40),
     "td3": (test_td3.SMALL, 16, 40),
     "es": ({"population_size": 16, "learning_rate": 0.05} | HIDDEN, 320, 4),
@@ -45,9 +53,9 @@ DIVIDED = [n if n == "sac" else pytest.param(n, marks=pytest.mark.long) for n in
 
 def train(name, **more):
     """Run an agent for a short time."""
-    settings, step, number = AGENTS[name]
+    own, step, number = AGENTS[name]
     number = more.pop("number", number)
-    settings = {**settings, **COMMON, **more}
+    settings = {**own, **COMMON, **more}
     return plugins.get("trainer", name).train(Point(), num_timesteps=number * step, **settings)
 
 
@@ -88,7 +96,8 @@ def test_a_run_leaves_the_process_as_it_was(tmp_path, end):
         if end != "complete":
             raise ZeroDivisionError
 
-    seen, before = [], snapshot()
+    seen: list[Any] = []
+    before = snapshot()
     expected = contextlib.nullcontext() if end == "complete" else pytest.raises(ZeroDivisionError)
     with expected:
         train("ars", run_evals=True, progress_fn=progress, save_checkpoint_path=tmp_path)
@@ -145,7 +154,7 @@ def test_the_parameters_come_back_alone(halves, tmp_path):
     name, folders, make_policy, params = halves
     agent = plugins.get("trainer", name)
     record = checkpoint.load(folders[0]).record
-    settings = {k: v for k, v in record["network"].items() if k != "factory"}
+    settings: dict[str, Any] = {k: v for k, v in record["network"].items() if k != "factory"}
     config = agent.network_config(
         record["observation_size"],
         record["action_size"],
@@ -210,7 +219,7 @@ class Seen(Point):
         return state.replace(obs={"state": x, "privileged_state": jnp.tile(x, 2)})
 
 
-DICTIONARY = {
+DICTIONARY: dict[str, Any] = {
     "sac": {"hidden_layer_sizes": [4], "value_obs_key": "privileged_state"},
     "td3": {"q_hidden_layer_sizes": [4], "value_obs_key": "privileged_state"},
     "es": {"hidden_layer_sizes": [4], "policy_obs_key": "privileged_state"},
@@ -226,7 +235,7 @@ DICTIONARY = {
 def test_dictionaries_of_observations(name):
     """Each network reads the one that it is told to, and statistics are kept of both."""
     *_, step, number = AGENTS[name]
-    settings = {**AGENTS[name][0], **COMMON, "network_factory": DICTIONARY[name]}
+    settings: dict[str, Any] = {**AGENTS[name][0], **COMMON, "network_factory": DICTIONARY[name]}
     trainer = plugins.get("trainer", name)
     make_policy, params, _ = trainer.train(Seen(), num_timesteps=number * step, **settings)
     assert {k: v.shape for k, v in params.normalizer.mean.items()} == {

@@ -1,5 +1,7 @@
 """BC: who acts, what is kept, and that the pupil comes to do what the teacher does."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ from brax.training.agents.bc import train as bc
 from brax.training.agents.bc.config import teach_first
 from brax.training.checkpoints import checkpoint
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "num_envs": 16,
     "episode_length": 20,
     "demo_length": 20,
@@ -66,7 +68,11 @@ def test_three_steps_of_four_are_kept_with_what_the_teacher_said(run):
 
 @pytest.mark.slow
 def test_the_teacher_acts_first(tmp_path):
-    train = {"teacher_inference_fn": teacher, "save_checkpoint_path": tmp_path, "run_evals": False}
+    train: dict[str, Any] = {
+        "teacher_inference_fn": teacher,
+        "save_checkpoint_path": tmp_path,
+        "run_evals": False,
+    }
     bc.train(Point(), STEP, **train, **SMALL)
     found = checkpoint.load(tmp_path).arrays
     obs, action = (found[f"replay/data/{name}"] for name in ("observation", "action"))

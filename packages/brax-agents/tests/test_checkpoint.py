@@ -12,7 +12,9 @@ import sys
 import threading
 from concurrent.futures import wait
 from pathlib import Path
+from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,7 +72,7 @@ def test_everything_comes_back_bit_by_bit(three):
     found = checkpoint.load(three)
     assert found.steps == 3 and found.record["config"] == {"a": 1}
     back = checkpoint.restore(found, jax.eval_shape(lambda: TREE))
-    assert jax.tree.structure(back) == jax.tree.structure(TREE)
+    chex.assert_trees_all_equal_structs(back, TREE)
     assert jnp.array_equal(jax.random.key_data(back["key"]), jax.random.key_data(TREE["key"]))
     want = {**TREE, "count": jnp.uint32(3)}
     for name in ("params", "count", "flags", "empty"):
@@ -280,7 +282,7 @@ def test_a_folder_that_could_be_written_to_once_is_refused_at_the_start(tmp_path
 
 def test_what_json_cannot_say_is_refused_before_anything_is_saved(tmp_path):
     with pytest.raises(ConfigError, match=r"seed=np.int64\(1\) cannot be written"):
-        Saver(tmp_path / "none", {"config": {"seed": np.int64(1)}}, None)
+        Saver(tmp_path / "none", {"config": {"seed": np.int64(1)}}, None)  # type: ignore[arg-type]
     assert not (tmp_path / "none").exists()
 
 
@@ -330,6 +332,7 @@ def test_kill_9_while_saving_leaves_the_last_whole_checkpoint(tmp_path, kills):
         child = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True
         )
+        assert child.stdout
         acknowledged = 0
         for line in child.stdout:
             acknowledged = int(line)
@@ -393,6 +396,7 @@ def test_a_failure_in_the_thread_is_told_once(tmp_path, monkeypatch):
 
     def begin(step):
         writer.begin(step, {"a": jnp.zeros(3)}, {})
+        assert writer._pending
         wait([writer._pending])
 
     monkeypatch.setattr(manifest, "write", fail)
@@ -477,7 +481,7 @@ def test_death_between_the_arrays_and_the_rest(writer, monkeypatch):
     def die(*args):
         raise SystemExit(9)
 
-    monkeypatch.setattr(checkpoint.manifest, "write", die)
+    monkeypatch.setattr(manifest, "write", die)
     with pytest.raises(SystemExit):
         writer.save(2, TREE, {})
     assert checkpoint.load(writer.folder).steps == 1
@@ -516,7 +520,10 @@ def test_a_checkpoint_of_format_1():
 def test_training_goes_on_from_format_1():
     settings = checkpoint.load(GOLDEN / "format-1").record["config"]
     sizes = {"policy_hidden_layer_sizes": [2], "value_hidden_layer_sizes": [2]}
-    more = {"network_factory": sizes, "restore_checkpoint_path": GOLDEN / "format-1"}
+    more: dict[str, Any] = {
+        "network_factory": sizes,
+        "restore_checkpoint_path": GOLDEN / "format-1",
+    }
     _, params, _ = ppo.train(Point(), **{**settings, **more, "num_timesteps": 30})
     assert int(params.normalizer.count) == 30
 
@@ -622,7 +629,8 @@ def test_parameters_are_saved_beside_others(tmp_path):
     for step in range(5):
         assert save(tmp_path, 10 * step, params, config) == tmp_path / f"{10 * step:012d}"
     assert checkpoint.available(tmp_path) == [0, 10, 20, 30, 40]
-    normalizer, policy, value = load(tmp_path / "000000000010")
+    loaded: Any = load(tmp_path / "000000000010")
+    normalizer, policy, value = loaded
     assert normalizer == ()
     jax.tree.map(np.testing.assert_array_equal, (policy, value), params[1:])
     obs = {"state": np.ones(2, np.float32), "pose": np.zeros(3, np.float32)}
@@ -642,7 +650,8 @@ def test_parameters_are_saved_beside_others(tmp_path):
     ],
 )
 def test_what_are_no_parameters_is_not_saved(change, message, tmp_path):
-    given = {"params": ((), {"params": {}}, {"params": {}}), "config": network_config(2, 1, False)}
+    params: Any = ((), {"params": {}}, {"params": {}})
+    given: dict[str, Any] = {"params": params, "config": network_config(2, 1, False)}
     with pytest.raises(ConfigError, match=message):
         save(tmp_path, 0, **(given | change))
     assert not list(tmp_path.iterdir())
@@ -653,9 +662,9 @@ def test_a_policy_that_is_not_finite_is_not_handed_out(tmp_path):
     bad = dict(found.arrays)
     name = next(name for name in bad if name.startswith("params/policy"))
     bad[name] = np.full_like(bad[name], np.nan)
-    tree = {"params": {}}
+    tree: dict[str, Any] = {"params": {}}
     for path, value in bad.items():
-        at = tree
+        at: dict[str, Any] = tree
         *inner, last = path.split("/")
         for part in inner:
             at = at.setdefault(part, {})

@@ -5,6 +5,7 @@ import os
 import signal
 import types
 from pathlib import Path
+from typing import Any, ClassVar
 
 import click
 import jax
@@ -31,7 +32,7 @@ RUN = Path("runs/a")
 class Interrupter:
     """A metric logger that presses Ctrl-C at a step."""
 
-    at = None
+    at: ClassVar[int | None] = None
 
     def __init__(self, run_dir):
         pass
@@ -58,12 +59,12 @@ class Told:
     """A trainer that learns nothing, and keeps what it was told."""
 
     name = "told"
-    settings = None
+    settings: ClassVar[Any] = None
 
     @staticmethod
     def train(environment, **settings):
         Told.settings = settings
-        act = lambda obs, key: (jnp.zeros(environment.action_size), {})  # noqa: E731
+        act: Any = lambda obs, key: (jnp.zeros(environment.action_size), {})  # noqa: E731
         return lambda params: act, (), {}
 
     @staticmethod
@@ -81,7 +82,7 @@ def fake_render(run, steps):
 
 @pytest.fixture(autouse=True)
 def plugin(monkeypatch, tmp_path):
-    plugin = types.ModuleType("toys")
+    plugin: Any = types.ModuleType("toys")
     plugin.BRAX_PLUGIN_API = 1
     specs = {
         "brax_environments": [Spec("toy_point", Preset)],
@@ -331,7 +332,7 @@ class Strict:
     """A trainer that takes one setting, and none of the command's own but the run's folder."""
 
     name = "told"
-    returns = (lambda params: lambda obs, key: (jnp.zeros(1), {}), (), {})
+    returns: Any = (lambda params: lambda obs, key: (jnp.zeros(1), {}), (), {})
 
     @staticmethod
     def train(environment, rate=1.0, run_dir=None):

@@ -18,7 +18,7 @@ def port():
 
 def met(port, *processes):
     """Return the answer to each `(process, number)`: None if all is well."""
-    told = [None] * len(processes)
+    told: list[str | None] = [None] * len(processes)
 
     def meet(i, process, number):
         try:

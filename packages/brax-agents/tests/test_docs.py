@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def _documented(cls):
         if field.name not in vars(cls)["__annotations__"]:
             continue
         pattern = rf'^    {field.name}: .*\n    """((?:.|\n)*?)"""'
-        doc = " ".join(re.search(pattern, source, re.MULTILINE).group(1).split())
+        doc = " ".join(re.findall(pattern, source, re.MULTILINE)[0].split())
         default = field.default
         if isinstance(default, str):
             default = str(default)
@@ -60,7 +61,7 @@ def test_the_example_of_images_learns():
     """By chance it earns 0, and what is best without seeing is 0 too."""
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     (block,) = [block for block in blocks if "Lamp" in block]
-    names = {}
+    names: dict[str, Any] = {}
     exec(compile(block, PAGE.name, "exec"), names)
     assert names["metrics"]["eval/episode_reward"] > 10
 

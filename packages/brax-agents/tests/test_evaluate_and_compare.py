@@ -7,6 +7,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -30,7 +31,7 @@ class Preset(Point):
 
 @pytest.fixture(autouse=True, scope="module")
 def plugin():
-    plugin = types.ModuleType("toys")
+    plugin: Any = types.ModuleType("toys")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_environments = hookimpl(lambda: [Spec("toy_point", Preset)])
     plugin.brax_environments.__name__ = "brax_environments"
@@ -257,7 +258,7 @@ def test_a_seeds_state_is_taken_where_it_is():
 
 
 def test_replay_buffers_do_not_fit_together():
-    settings = {"num_envs": 4, "max_replay_size": 16}
+    settings: dict[str, Any] = {"num_envs": 4, "max_replay_size": 16}
     assert not can_train_together(plugins.get("trainer", "sac"), Point(), settings)
     assert can_train_together(plugins.get("trainer", "es"), Point(), {})
 
@@ -301,7 +302,7 @@ def test_eval_measures_the_policy(here, capsys):
 
     keys = jax.random.split(jax.random.key(0), 64)
     state = jax.vmap(Point().reset)(keys)
-    total = 0.0
+    total = jax.numpy.zeros(())
     for _ in range(20):
         state = jax.vmap(Point().step)(state, policy(state.obs, keys[0])[0])
         total = total + state.reward

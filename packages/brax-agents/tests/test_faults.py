@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,7 +18,7 @@ from brax.training.agents.ppo import train as ppo
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints.writer import Writer
 
-QUIET = {**SMALL, "run_evals": False}
+QUIET: dict[str, Any] = {**SMALL, "run_evals": False}
 SLOW = [pytest.mark.slow]
 
 
@@ -117,9 +119,9 @@ def test_saves_come_in_seconds(tmp_path, monkeypatch):
     from brax.training.runner import loop
 
     ticks = iter(np.arange(0, 1e6, 0.5))
-    monkeypatch.setattr(loop.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))
     monkeypatch.setattr(loop, "CHUNK_SECONDS", 0.5)
-    settings = {**QUIET, "save_checkpoint_path": tmp_path, "keep_checkpoints": 99}
+    settings: dict[str, Any] = {**QUIET, "save_checkpoint_path": tmp_path, "keep_checkpoints": 99}
     ppo.train(Point(), 7 * STEP, **settings, save_interval_seconds=1.0)
     assert checkpoint.available(tmp_path) == [2 * STEP, 4 * STEP, 6 * STEP, 7 * STEP]
 
@@ -131,7 +133,7 @@ def test_a_save_that_fails_stops_or_warns(tmp_path, monkeypatch):
     def fail(self, *args):
         raise OSError("disk is full")
 
-    settings = {**QUIET, "num_evals": 2, "save_checkpoint_path": tmp_path}
+    settings: dict[str, Any] = {**QUIET, "num_evals": 2, "save_checkpoint_path": tmp_path}
     monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(CheckpointError, match="disk is full"):
         ppo.train(Point(), 2 * STEP, **settings)
@@ -215,6 +217,6 @@ def test_a_broken_environment_among_2048_changes_nothing_for_the_others():
 
 
 def _bits(x):
-    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     return np.asarray(x)

@@ -82,7 +82,7 @@ def wrapped(env, episode_length, action_repeat, randomization_fn=None):
     return Restart(EpisodeWrapper(VmapWrapper(env), episode_length, action_repeat))
 
 
-AGENTS = {
+AGENTS: dict[str, Any] = {
     "ppo": (ppo, {k: v for k, v in SMALL.items() if k != "num_eval_envs"}, 320),
     "es": (es, {"population_size": 8, "episode_length": 20}, 320),
     "sac": (

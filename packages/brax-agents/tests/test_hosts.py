@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
@@ -68,8 +69,12 @@ def run(program, *args):
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_lost_process_ends_the_other_and_leaves_a_checkpoint(tmp_path, victim):
     port = free_port()
-    settings = {"num_timesteps": 10**9, "run_evals": False, "save_interval_steps": STEP}
-    reports = {"log_training_metrics": True, "training_metrics_steps": STEP}
+    settings: dict[str, Any] = {
+        "num_timesteps": 10**9,
+        "run_evals": False,
+        "save_interval_steps": STEP,
+    }
+    reports: dict[str, Any] = {"log_training_metrics": True, "training_metrics_steps": STEP}
     both = [start(port, i, tmp_path, **settings, **reports) for i in range(2)]
     # Before this report three saves are begun, each after the one before it is on disk.
     while (line := both[0].stdout.readline()) != f"{4 * STEP}\n":
@@ -82,7 +87,7 @@ def test_a_lost_process_ends_the_other_and_leaves_a_checkpoint(tmp_path, victim)
     assert "The newest checkpoint is whole" in err
     found = checkpoint.load(tmp_path)
     assert found.steps >= 2 * STEP
-    more = {**SMALL, "num_timesteps": found.steps + STEP, "run_evals": False}
+    more: dict[str, Any] = {**SMALL, "num_timesteps": found.steps + STEP, "run_evals": False}
     _, params, _ = ppo.train(Point(), **more, restore_checkpoint_path=tmp_path)
     assert int(params.normalizer.count) == found.steps + STEP
 
@@ -180,14 +185,14 @@ def test_two_processes_train_what_one_trains(ordeal, tmp_path):
     """And the checkpoint of two, of which each had half of the environments, goes on with one."""
     folder, told = ordeal
     assert [lines[6] for lines in told] == [str([0, STEP, 2 * STEP])] * 2
-    settings = {**SMALL, "num_timesteps": 2 * STEP, "num_evals": 3}
+    settings: dict[str, Any] = {**SMALL, "num_timesteps": 2 * STEP, "num_evals": 3}
     ppo.train(Point(), **settings, save_checkpoint_path=tmp_path)
     two, one = checkpoint.load(folder), checkpoint.load(tmp_path)
     assert two.arrays.keys() == one.arrays.keys()
     for name, value in one.arrays.items():
         np.testing.assert_allclose(two.arrays[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
     assert two.record["score"] == pytest.approx(one.record["score"], rel=1e-3)
-    more = {**SMALL, "num_timesteps": 4 * STEP, "num_evals": 2}
+    more: dict[str, Any] = {**SMALL, "num_timesteps": 4 * STEP, "num_evals": 2}
     _, params, _ = ppo.train(Point(), **more, restore_checkpoint_path=folder)
     assert int(params.normalizer.count) == 4 * STEP
 
@@ -211,7 +216,12 @@ def commands(*settings):
 def test_two_commands_train_with_physics(tmp_path):
     """Whose training step names objects of the process by their addresses."""
     pytest.importorskip("brax.envs")
-    small = {"num_envs": 16, "batch_size": 16, "num_minibatches": 2, "run_evals": "false"}
+    small: dict[str, Any] = {
+        "num_envs": 16,
+        "batch_size": 16,
+        "num_minibatches": 2,
+        "run_evals": "false",
+    }
     changes = [part for name, value in small.items() for part in ("--set", f"{name}={value}")]
     where = ["--name", "here", "--runs", str(tmp_path), "--steps", "1"]
     for process in commands("train", "inverted_pendulum", *where, *changes):
@@ -292,7 +302,7 @@ def test_processes_with_other_packages_or_settings(one_of_two, monkeypatch):
 def test_a_checksum_knows_no_addresses_and_all_numbers():
     def checksum(text):
         lowered = SimpleNamespace(as_text=lambda: text)
-        parts = SimpleNamespace(_lower_init=lambda: lowered, _lower_advance=lambda: lowered)
+        parts: Any = SimpleNamespace(_lower_init=lambda: lowered, _lower_advance=lambda: lowered)
         return Program.checksum(parts)
 
     call = 'custom_call @CustomSPMDPartitioning(%1) {{api_version = 1, backend_config = "{}"}} {}'

@@ -3,6 +3,7 @@
 import functools
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,14 +27,14 @@ from brax.training.distributed import devices
 from brax.training.nn import images
 
 KEY = jax.random.key(0)
-TINY = {
+TINY: dict[str, Any] = {
     "policy_hidden_layer_sizes": (4,),
     "value_hidden_layer_sizes": (4,),
     "cnn_output_channels": (3, 5),
     "cnn_kernel_size": (4, 3),
     "cnn_stride": (2, 1),
 }
-VISION = {**SMALL, "vision": True, "network_factory": TINY, "run_evals": False}
+VISION: dict[str, Any] = {**SMALL, "vision": True, "network_factory": TINY, "run_evals": False}
 
 
 def drawn(shape, seed=0):
@@ -82,14 +83,19 @@ def test_padding_and_pools_by_hand(settings, expected):
 
 def test_the_least_image_of_unpadded_layers_leaves_one_pixel():
     """Kernels 3 and 5 with strides 2 and 1: 5 rows for the second, (5 - 1) 2 + 3 = 11 before."""
-    layers = {**TINY, "cnn_kernel_size": (3, 5), "cnn_padding": "valid", "cnn_global_pool": "none"}
+    layers: dict[str, Any] = {
+        **TINY,
+        "cnn_kernel_size": (3, 5),
+        "cnn_padding": "valid",
+        "cnn_global_pool": "none",
+    }
     made = make_ppo_networks_vision({"pixels/a": (11, 12, 1)}, 1, **layers).policy_network
     weights = jax.eval_shape(made.init, KEY)["params"]["head"]["hidden_0"]["kernel"]
     assert weights.shape == (5, 4)
     with pytest.raises(ConfigError, match="is 10 x 12 pixels; what the kernels cover, 11, must no"):
         make_ppo_networks_vision({"pixels/a": (10, 12, 1)}, 1, **layers)
     # With pooling: 9 of the second layer's input need 17 before, (17 - 1) 2 + 3 = 35.
-    pooled = {**layers, "cnn_kernel_size": (3, 9), "cnn_max_pool": True}
+    pooled: dict[str, Any] = {**layers, "cnn_kernel_size": (3, 9), "cnn_max_pool": True}
     with pytest.raises(ConfigError, match="is 34 x 35 pixels; what the kernels cover, 35"):
         make_ppo_networks_vision({"pixels/a": (34, 35, 1)}, 1, **pooled)
     made = make_ppo_networks_vision({"pixels/a": (35, 35, 1)}, 1, **pooled).policy_network
@@ -97,7 +103,7 @@ def test_the_least_image_of_unpadded_layers_leaves_one_pixel():
 
 
 def test_the_output_layer_has_an_initializer_of_its_own():
-    settings = {**TINY, "output_kernel_init_fn": "zeros"}
+    settings: dict[str, Any] = {**TINY, "output_kernel_init_fn": "zeros"}
     made = make_ppo_networks_vision({"pixels/a": (8, 8, 1)}, 1, **settings).policy_network
     head = made.init(KEY)["params"]["head"]
     assert not head["hidden_1"]["kernel"].any() and head["hidden_0"]["kernel"].any()
@@ -105,7 +111,8 @@ def test_the_output_layer_has_an_initializer_of_its_own():
 
 def test_images_and_vectors_become_features():
     """Channels are scaled by themselves; features come in the order of the names."""
-    flat = images.Views(lambda name: lambda image: image.reshape(-1), normalise_channels=True)
+    encoders: Any = lambda name: lambda image: image.reshape(-1)  # noqa: E731
+    flat: Any = images.Views(encoders, normalise_channels=True)
     image = np.zeros((2, 2, 2), np.float32)
     image[1, :, 0], image[..., 1] = 1.0, 0.3
     seen = {"state": jnp.array([7.0, 8.0]), "pixels/b": image, "pixels/a": 3.0 - 2.0 * image}
@@ -163,6 +170,7 @@ def test_quantiles_of_what_is_seen():
         SIZE, 2, use_distributional_critic=True, num_quantiles=6, **TINY
     )
     params = made.value_network.init(KEY)
+    assert made.value_quantiles
     quantiles = made.value_quantiles((), params, seen(3))
     assert quantiles.shape == (3, 6)
     np.testing.assert_allclose(made.value_network.apply((), params, seen(3)), quantiles.mean(-1))
@@ -177,7 +185,7 @@ def padded_and_cropped(image, by):
 def test_every_shift_pads_by_the_edge_and_crops():
     image = drawn((6, 9, 2))
     shifts = np.stack(np.meshgrid(range(-4, 5), range(-4, 5)), -1).reshape(-1, 2)
-    got = jax.vmap(images.shifted, (None, 0))(jnp.asarray(image), shifts)
+    got = jax.vmap(images.shifted, (None, 0))(jnp.asarray(image), jnp.asarray(shifts))
     for found, by in zip(got, shifts, strict=True):
         np.testing.assert_array_equal(found, padded_and_cropped(image, by))
 
@@ -207,7 +215,7 @@ def test_each_sample_is_shifted_by_its_own_draw_and_all_of_its_images_alike():
 @pytest.mark.slow
 def test_a_batch_is_shifted_in_its_images_alone():
     image, state = drawn((5, 4, 8, 8, 1)), drawn((5, 4, 2))
-    numbers = {name: name for name in Batch._fields}
+    numbers: dict[str, Any] = {name: name for name in Batch._fields}
     obs = {"pixels/view": image, "state": state}
     numbers |= {"observation": obs}
     got = ppo_learner._shifted(Batch(**numbers), KEY)
@@ -286,8 +294,8 @@ class Picture(Point):
         return super().reset(rng).replace(obs=jnp.zeros((8, 8, 3)))
 
 
-DEFAULT = {**VISION, "network_factory": None}
-DENSE = {**SMALL, "run_evals": False}
+DEFAULT: dict[str, Any] = {**VISION, "network_factory": None}
+DENSE: dict[str, Any] = {**SMALL, "run_evals": False}
 
 
 @pytest.mark.parametrize(
@@ -362,7 +370,7 @@ def test_where_there_is_a_vector_too_dense_networks_read_it():
 
 
 def test_a_factory_is_described_and_found_again():
-    factory = functools.partial(make_ppo_networks_vision, **TINY, normalise_channels=True)
+    factory: Any = functools.partial(make_ppo_networks_vision, **TINY, normalise_channels=True)
     config, runtime = PPO.check({**VISION, "network_factory": factory})
     mesh = devices.env_mesh(config.num_envs, 1)
     record = PPO.build(Dot(), config, runtime, mesh, KEY)[2]

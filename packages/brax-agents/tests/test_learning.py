@@ -1,11 +1,13 @@
 """Every agent learns what it should in the steps that it should."""
 
+from typing import Any
+
 import pytest
 
 from brax import plugins
 from brax.training.runner.presets import best_trainer
 
-FAST = {
+FAST: dict[str, Any] = {
     "ppo": 135,
     "sac": 139.3,
     "td3": 142,
@@ -20,7 +22,7 @@ FAST = {
 BARS = {"ant": 5000, "swimmer": 250, "reacherangle": -20}
 """The least return of the agent that `brax train ENV --preset cpu` takes."""
 
-TEACHER = {"teacher_inference_fn": lambda obs, key: (0.9 + 0.0 * obs[..., :1], {})}
+TEACHER: dict[str, Any] = {"teacher_inference_fn": lambda obs, key: (0.9 + 0.0 * obs[..., :1], {})}
 """Always pushes."""
 
 
@@ -42,7 +44,7 @@ def test_the_mass_is_pushed(name, seeds):
     agent, recipe = _recipe(name, "fast")
     assert recipe["num_timesteps"] <= (2**15 if name in ("ppo", "sac", "td3", "bc") else 2**16)
     # Samples of PPO's policy, since its mean pushes long before all of its actions do.
-    more = {"bc": TEACHER, "ppo": {"deterministic_eval": False}}.get(name, {})
+    more: dict[str, Any] = {"bc": TEACHER, "ppo": {"deterministic_eval": False}}.get(name, {})
     returns = []
     for seed in range(seeds):
         environment = envs.get_environment("fast")

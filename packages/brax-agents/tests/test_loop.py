@@ -1,8 +1,10 @@
 """The shared loop with a program that only counts: long runs, without training anything."""
 
 import signal
+import time
 import warnings
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,6 @@ import pytest
 from brax.errors import TrainingError
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints.writer import Writer
-from brax.training.runner import loop
 from brax.training.runner.loop import Loop, MetricsWindow, Reports, Schedule, StoppingCriteria
 
 
@@ -44,8 +45,12 @@ def test_counts_are_exact_past_2_to_the_31_and_32(tmp_path, env_steps):
     def begin(step, state, metrics):
         writer.begin(step * env_steps, {"steps": np.int64(state)}, {"training_steps": step})
 
+    def evaluate(steps, state, metrics):
+        evaluated.append((steps, state))
+        return {}
+
     reports = Reports(
-        evaluate=lambda steps, state, metrics: evaluated.append((steps, state)) or {},
+        evaluate=evaluate,
         hand_out=nobody,
         progress=lambda steps, metrics: reported.append(steps),
         saves=SimpleNamespace(begin=begin, check=writer.check, finish=writer.finish),
@@ -108,7 +113,7 @@ class Resetting(Counting):
         return state[0], state[1] + 1
 
 
-class Saved(list):
+class Saved(list[Any]):
     """Keeps what is saved, newest last: training steps and state."""
 
     def begin(self, step, state, metrics):
@@ -247,8 +252,8 @@ def test_a_run_ends_at_its_deadline_evaluated_and_saved(monkeypatch):
             return super().advance(state, steps)
 
     clock = [100.0]
-    monkeypatch.setattr(loop.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(loop.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     found = run_of(Slow(), Schedule(1000, 1, 2, 5), deadline=117.0)
     assert found.state == (17, 0) and [s for s, _ in found.evaluated] == [0, 17]
     assert found.saved[-1] == (17, (17, 0))

@@ -1,6 +1,7 @@
 """Policies with memory: cells and loss against NumPy, and what a run carries from step to step."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -292,7 +293,7 @@ def test_one_network_with_memory_is_refused():
 @pytest.mark.parametrize("kind", SIZES)
 def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(tmp_path, kind):
     """Memory included; and the policy that is loaded is the one that was trained."""
-    settings = SMALL | {"memory": kind, "memory_size": UNITS, "memory_burn_in": 1}
+    settings: dict[str, Any] = SMALL | {"memory": kind, "memory_size": UNITS, "memory_burn_in": 1}
     settings |= {"use_distributional_critic": True, "recompute_targets": True, "run_evals": False}
     whole, half = tmp_path / "whole", tmp_path / "half"
     make_policy, params, _ = train(Point(), 4 * STEP, save_checkpoint_path=whole, **settings)
@@ -303,7 +304,8 @@ def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(tmp_path, kind):
     assert found.keys() == again.keys()
     assert [name for name in found if not np.array_equal(found[name], again[name])] == []
 
-    loaded, trained = PPO.load_policy(whole), make_policy(params, deterministic=True)
+    loaded: Any = PPO.load_policy(whole)
+    trained = make_policy(params, deterministic=True)
     assert loaded.memory_size == SIZES[kind]
     one = other = first_memory(loaded)
     for t in range(3):
@@ -335,7 +337,11 @@ class Recall(Env):
 @pytest.mark.parametrize("kind", [None, *SIZES])
 def test_memory_recalls_what_is_no_longer_seen(kind):
     """Return of at most 20; without memory only the first step's action can be right."""
-    settings = SMALL | {"memory": kind, "memory_size": 16, "deterministic_eval": True}
+    settings: dict[str, Any] = SMALL | {
+        "memory": kind,
+        "memory_size": 16,
+        "deterministic_eval": True,
+    }
     *_, metrics = train(Recall(), 100 * STEP, **settings)
     if kind is None:
         assert abs(metrics["eval/episode_reward"]) < 5.0

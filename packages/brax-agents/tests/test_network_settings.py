@@ -23,7 +23,7 @@ from brax.training.replay_buffers import ReplayBuffer
 @pytest.mark.parametrize("bound", [0.5, 2.0, 5.0])
 def test_means_are_bounded_by_a_scaled_softsign(bound):
     """`c m / (1 + |m|)` of the means without the bound; the deviations stay as they are."""
-    settings = {"distribution_type": "normal", "policy_hidden_layer_sizes": (4,)}
+    settings: dict[str, Any] = {"distribution_type": "normal", "policy_hidden_layer_sizes": (4,)}
     plain, bounded = (
         make_ppo_networks(3, 2, **settings, **more).policy_network
         for more in ({}, {"mean_clip_scale": bound})
@@ -69,7 +69,8 @@ def test_a_pupils_actions_are_squashed_or_not():
     layer = params[1]["params"]["hidden_0"]
     mean = (np.full(3, 5.0) @ layer["kernel"] + layer["bias"])[:2]
     for squash, expected in ((None, np.tanh(mean)), (True, np.tanh(mean)), (False, mean)):
-        action, _ = make_policy(params, deterministic=True, tanh_squash=squash)(seen, None)
+        policy = make_policy(params, deterministic=True, tanh_squash=squash)
+        action, _ = policy(seen, jax.random.key(0))
         np.testing.assert_allclose(action, expected, rtol=1e-5)
     assert BC.check({"teacher": "runs/a"})[0].network_settings == {}
     free, _ = BC.check({"teacher": "runs/a", "tanh_squash": False})
@@ -86,14 +87,14 @@ def test_forks_of_trainers_find_these_names():
     def train(
         factory: types.NetworkFactory[bc_networks.BCNetworks],
         params: types.PolicyParams,
-        obs: acme_types.NestedArray,
+        obs: acme_types.NestedArray,  # type: ignore[valid-type]
     ) -> types.PreprocessorParams: ...
 
-    class Buffer(ReplayBuffer[Any, Any]):
+    class Buffer(ReplayBuffer[Any, Any]):  # type: ignore[type-arg]
         """A buffer of a user's own."""
 
     assert issubclass(Buffer, ReplayBuffer)
     make_policy = ars_networks.make_inference_fn(ars_networks.make_policy_network(3, 2))
     layer = {"kernel": jnp.ones((3, 2)), "bias": jnp.zeros(2)}
     params = types.PolicyParams((), {"params": {"hidden_0": layer}})
-    assert make_policy(params)(jnp.ones(3), None)[0].tolist() == [3.0, 3.0]
+    assert make_policy(params)(jnp.ones(3), jax.random.key(0))[0].tolist() == [3.0, 3.0]

@@ -1,5 +1,7 @@
 """Parts of networks and of learners that are written otherwise than Flax and JAX have them."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,7 +60,7 @@ def test_a_layer_of_any_size_is_the_product(inputs, rows):
     bias = jnp.linspace(-1.0, 1.0, 256)
     kernel = jax.random.normal(kernel_key, (inputs, 256)) / inputs**0.5
     kernel_dot, x_dot = 0.1 * kernel[::-1], jax.random.normal(move_key, x.shape)
-    layer = MLP((256,), linen.swish)
+    layer: Any = MLP((256,), linen.swish)
 
     def loss(kernel, x):
         return jnp.sum(

@@ -3,6 +3,7 @@
 import functools
 import math
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,9 @@ from brax.training.agents.ppo import train as ppo
 from brax.training.agents.sac.networks import make_sac_networks
 from brax.training.distributed import devices
 from brax.training.runner import program
+
+FACTORY: Any = ppo_networks.make_ppo_networks
+
 
 REFUSED = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),
@@ -98,7 +102,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "message"), REFUSED, ids=lambda x: str(x)[:40])
 def test_refused(change, message):
-    settings = {"num_timesteps": 1000, **SMALL, **change}
+    settings: dict[str, Any] = {"num_timesteps": 1000, **SMALL, **change}
     with pytest.raises(ConfigError, match=message):
         ppo.train(Point(), **settings)
 
@@ -172,7 +176,7 @@ def test_an_environment_that_keeps_no_last_observation_is_warned_of_once():
             return state.replace(info={k: v for k, v in state.info.items() if k != "terminal_obs"})
 
     env = Forgets(wrap(Point(), 20))
-    settings = {**SMALL, "wrap_env": False, "num_evals": 0}
+    settings: dict[str, Any] = {**SMALL, "wrap_env": False, "num_evals": 0}
     with pytest.warns(UserWarning, match="info has no terminal_obs.* stands for it") as told:
         ppo.train(env, 0, **settings, bootstrap_on_timeout=True)
     assert len(told) == 1
@@ -271,7 +275,7 @@ class Wide(Point):
         ),
         (
             Point(),
-            {"network_factory": functools.partial(ppo_networks.make_ppo_networks, typo=3)},
+            {"network_factory": functools.partial(FACTORY, typo=3)},
             "network_factory cannot be called: .*incorrect arguments",
         ),
     ],
@@ -292,12 +296,12 @@ def test_what_does_not_fit_is_refused_before_anything_is_compiled(
     ],
 )
 def test_parameters_to_start_from_must_fit(spoil, message):
-    factory = functools.partial(ppo_networks.make_ppo_networks, **SMALL["network_factory"])
+    factory = functools.partial(FACTORY, **SMALL["network_factory"])
     networks = factory(2, 1)
     key = jax.random.key(0)
     policy = jax.tree.map(spoil, networks.policy_network.init(key))
     params = ((), policy, networks.value_network.init(key))
-    settings = {**SMALL, "normalize_observations": False}
+    settings: dict[str, Any] = {**SMALL, "normalize_observations": False}
     with pytest.raises(ConfigError, match=rf"restore_params: policy/.* {message}"):
         ppo.train(Point(), 1000, **settings, restore_params=params)
 

@@ -1,5 +1,7 @@
 """PPO's advantages and loss against their definitions, written out in numpy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,11 +79,12 @@ def definition(data, timeout_value=None):
 @pytest.mark.parametrize("bootstrap", [False, True])
 def test_advantages_are_the_double_sum(data, bootstrap):
     # T88
-    timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
-    timeout = timeout if bootstrap else None
+    drawn = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
+    timeout = jnp.asarray(drawn) if bootstrap else None
     targets, advantages = definition(data, timeout)
+    arrays: dict[str, Any] = {k: jnp.asarray(v) for k, v in data.items()}
     vs, got = compute_gae(
-        **{k: jnp.asarray(v) for k, v in data.items()},
+        **arrays,
         lambda_=LAMBDA,
         discount=DISCOUNT,
         timeout_value=timeout,
@@ -94,11 +97,12 @@ def test_advantages_are_the_double_sum(data, bootstrap):
 def test_gae_is_the_sum_itself(data, bootstrap):
     """Schulman et al. 2016, eq. 16: the sum of discounted temporal differences, to an end."""
     # T88
-    timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
-    timeout = timeout if bootstrap else None
+    drawn = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
+    timeout = jnp.asarray(drawn) if bootstrap else None
     targets, _ = definition(data, timeout)
+    arrays: dict[str, Any] = {k: jnp.asarray(v) for k, v in data.items()}
     vs, got = compute_gae(
-        **{k: jnp.asarray(v) for k, v in data.items()},
+        **arrays,
         lambda_=LAMBDA,
         discount=DISCOUNT,
         timeout_value=timeout,
@@ -117,7 +121,7 @@ def _one_step(**changes):
         "values": 2.0,
         "timeout_value": None,
     } | changes
-    arrays = {k: v if v is None else jnp.full((1, 1), v) for k, v in one.items()}
+    arrays: dict[str, Any] = {k: v if v is None else jnp.full((1, 1), v) for k, v in one.items()}
     _, advantage = compute_gae(**arrays, bootstrap_value=jnp.array([10.0]), discount=0.5)
     return float(advantage[0, 0])
 

@@ -18,8 +18,7 @@ GRADIENT = jnp.array([30.0, -0.1])
 
 
 def _optimizer(**settings):
-    settings = {"learning_rate": 0.003, **settings}
-    optimizer = make_optimizer(PPOConfig(**settings))
+    optimizer = make_optimizer(PPOConfig(**{"learning_rate": 0.003, **settings}))
     return optimizer, optimizer.init(WEIGHTS)
 
 

@@ -1,5 +1,7 @@
 """Runs of PPO with what is off by default: one run with all of it, stopped, resumed and read."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +33,7 @@ class Noted(Point):
         return state.replace(obs={"state": x[:1], "privileged_state": jnp.stack([*x, x[0] * x[1]])})
 
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     **SMALL,
     "run_evals": False,
     "learning_rate": RATE,
@@ -178,7 +180,7 @@ def test_parameters_that_orbax_saved_come_back_as_the_message_says(runs, tmp_pat
 
 
 def test_a_distributional_critic_learns_and_comes_back(tmp_path):
-    settings = {**SMALL, "use_distributional_critic": True, "run_evals": False}
+    settings: dict[str, Any] = {**SMALL, "use_distributional_critic": True, "run_evals": False}
     _, params, metrics = ppo.train(Point(), 2 * STEP, **settings, save_checkpoint_path=tmp_path)
     assert params.value["params"]["hidden_1"]["kernel"].shape == (16, 32)
     assert 0 < metrics["training/v_loss"] < 10

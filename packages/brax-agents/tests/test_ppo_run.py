@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +25,7 @@ from brax.training.agents.ppo.losses import targets
 from brax.training.checkpoints import checkpoint
 from brax.training.runner import loop
 
-QUIET = {**SMALL, "run_evals": False}
+QUIET: dict[str, Any] = {**SMALL, "run_evals": False}
 
 
 def _same(one, other):
@@ -118,7 +120,7 @@ def test_ctrl_c_saves_and_what_is_saved_goes_on(halves, tmp_path):
         if steps == 3 * STEP:
             os.kill(os.getpid(), signal.SIGINT)
 
-    reports = {"log_training_metrics": True, "training_metrics_steps": STEP}
+    reports: dict[str, Any] = {"log_training_metrics": True, "training_metrics_steps": STEP}
     with pytest.raises(KeyboardInterrupt):
         ppo.train(
             Point(),
@@ -173,7 +175,7 @@ class Poor(Point):
 
 @pytest.mark.slow
 def test_gradients_that_are_not_finite_are_skipped_and_then_stop_the_run(tmp_path):
-    settings = {**QUIET, "normalize_advantage": False, "reward_scaling": 1e12}
+    settings: dict[str, Any] = {**QUIET, "normalize_advantage": False, "reward_scaling": 1e12}
     with pytest.raises(
         TrainingError, match=r"gradient is not finite at step \d+, \d+ updates"
     ) as e:
@@ -217,7 +219,12 @@ def test_targets_of_both_ends(bootstrap):
     what comes after it: after a truncation, no further than those of the stretch. Without bootstrap
     a truncated step is left out.
     """
-    settings = {**SMALL, "episode_length": 3, "gae_lambda": 0.0, "reward_scaling": 0.5}
+    settings: dict[str, Any] = {
+        **SMALL,
+        "episode_length": 3,
+        "gae_lambda": 0.0,
+        "reward_scaling": 0.5,
+    }
     settings |= {"bootstrap_on_timeout": bootstrap, "advantage_estimator": "gae"}
     learner = make_learner(plugins.get("trainer", "ppo"), Counter(), **settings)
     state = jax.jit(learner.init)(jax.random.key(0))
@@ -248,7 +255,11 @@ def test_fresh_resets_between_evaluations(tmp_path, resets):
 
     With two resets the first is half way, after two of four training steps.
     """
-    saves = {"save_interval_steps": STEP, "keep_checkpoints": 9, "save_checkpoint_path": tmp_path}
+    saves: dict[str, Any] = {
+        "save_interval_steps": STEP,
+        "keep_checkpoints": 9,
+        "save_checkpoint_path": tmp_path,
+    }
     ppo.train(Point(), 4 * STEP, **QUIET, num_resets_per_eval=resets, **saves)
     one, three, four = (
         checkpoint.load(tmp_path / f"{n * STEP:012d}").arrays["env_state/obs"][:, 1]
@@ -264,7 +275,11 @@ def test_fresh_resets_between_evaluations(tmp_path, resets):
 
 def test_every_function_is_compiled_once(caplog):
     """Three evaluations and 20 calls of the training step compile each program once."""
-    reports = {"log_training_metrics": True, "training_metrics_steps": STEP, "num_evals": 3}
+    reports: dict[str, Any] = {
+        "log_training_metrics": True,
+        "training_metrics_steps": STEP,
+        "num_evals": 3,
+    }
     jax.config.update("jax_log_compiles", True)
     try:
         with caplog.at_level(logging.WARNING):
@@ -315,7 +330,7 @@ def test_eight_devices_learn_what_one_learns():
 
 def test_randomized_systems_get_a_key_for_each_environment():
     """`wrap_env_fn` is given the function with its keys bound."""
-    got = {}
+    got: dict[int, Any] = {}
 
     def wrap_env_fn(env, *, episode_length, action_repeat, randomization_fn):
         got[len(got)] = randomization_fn
@@ -326,7 +341,7 @@ def test_randomized_systems_get_a_key_for_each_environment():
     def randomize(sys, rng):
         return sys, rng
 
-    settings = {**QUIET, "wrap_env_fn": wrap_env_fn, "randomization_fn": randomize}
+    settings: dict[str, Any] = {**QUIET, "wrap_env_fn": wrap_env_fn, "randomization_fn": randomize}
     ppo.train(Point(), 0, **settings)
     assert isinstance(got[0], functools.partial)
     assert got[0].keywords["rng"].shape == (SMALL["num_envs"],)
@@ -334,7 +349,7 @@ def test_randomized_systems_get_a_key_for_each_environment():
 
 def test_reports_come_about_every_second_unless_asked_for_more(monkeypatch):
     clock = itertools.count()  # one millisecond a look, whatever else the machine does
-    monkeypatch.setattr(loop.time, "perf_counter", lambda: next(clock) * 1e-3)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock) * 1e-3)
     seen = []
     ppo.train(
         Point(),

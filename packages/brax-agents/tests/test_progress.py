@@ -4,6 +4,7 @@ import io
 import json
 import math
 import time
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,7 +14,7 @@ from brax.training.loggers.jsonl import JsonLines
 from brax.training.runner import progress as progress_module
 from brax.training.runner.progress import Progress
 
-EVALUATION = {
+EVALUATION: dict[str, Any] = {
     "eval/episode_reward": 1234.56,
     "eval/episode_reward_std": 7.0,
     "eval/avg_episode_length": 1000.0,

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from brax.env import PipelineEnv, Randomization, Range, State
 from brax.training.agents.ppo import train as ppo
 
 STEP = 32 * 4  # environments and their steps in one training step
-SMALL = {
+SMALL: dict[str, Any] = {
     "num_envs": 32,
     "num_eval_envs": 16,
     "unroll_length": 4,
@@ -77,14 +78,14 @@ def fresh(sys, rng):
 
 
 DECLARED = Randomization({"body_mass": Range(4.0, 5.0)}, resample=True)
-DRAWS = {"scaled": scaled, "fresh": fresh, "declared": DECLARED}
+DRAWS: dict[str, Any] = {"scaled": scaled, "fresh": fresh, "declared": DECLARED}
 MASSES = {"scaled": (1.0, 1.0), "fresh": (2.0, 3.0), "declared": (4.0, 5.0)}
 """Bounds of the mean mass [kg]."""
 
 
 def trained(name, with_eval_env, devices):
     """Mean mass of the evaluated carts, and the parameters."""
-    settings = SMALL | ({"num_eval_envs": 32} if name == "scaled" else {})
+    settings: dict[str, Any] = SMALL | ({"num_eval_envs": 32} if name == "scaled" else {})
     if with_eval_env:
         settings |= {"eval_env": Cart(force=2.0)}
     _, params, metrics = ppo.train(
@@ -159,7 +160,8 @@ def test_keys_that_a_user_bound_are_kept():
         seen.append(rng)
         return fresh(sys, rng)
 
-    seen, keys = [], jax.random.split(jax.random.key(7), 3)
+    seen: list[Any] = []
+    keys = jax.random.split(jax.random.key(7), 3)
     for draw in (functools.partial(told, rng=keys), told):
         runtime = Runtime(randomization_fn=draw)
         env = wrap_environment(Cart(), PPOConfig(), runtime, 3, jax.random.key(0))

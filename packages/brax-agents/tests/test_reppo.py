@@ -1,5 +1,7 @@
 """REPPO as a whole, on environments that take no time."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,7 @@ from brax.training.checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "episode_length": 20,
     "num_envs": 16,
     "unroll_length": 10,
@@ -63,7 +65,12 @@ def test_targets_of_both_ends():
     Those of `Counter` end of themselves after 2 steps or, here, by the time limit after 3. With a
     lambda of 0, the target of a step is its scaled reward and the discounted soft value after it.
     """
-    settings = {**SMALL, "episode_length": 3, "td_lambda": 0.0, "reward_scaling": 0.5}
+    settings: dict[str, Any] = {
+        **SMALL,
+        "episode_length": 3,
+        "td_lambda": 0.0,
+        "reward_scaling": 0.5,
+    }
     learner = make_learner(plugins.get("trainer", "reppo"), Counter(), **settings)
     state = jax.jit(learner.init)(jax.random.key(0))
     key = jax.random.key(1)
@@ -105,7 +112,7 @@ def test_the_divergence_is_of_the_policy_that_acted():
 
 def test_gradients_of_both_networks_are_clipped_separately():
     """After one update Adam's first mean is a tenth of the clipped gradient."""
-    settings = {**SMALL, "num_minibatches": 1, "num_updates_per_batch": 1}
+    settings: dict[str, Any] = {**SMALL, "num_minibatches": 1, "num_updates_per_batch": 1}
     settings |= {"reward_scaling": 100.0, "v_max": 1000.0, "v_min": -1000.0}
     learner = make_learner(plugins.get("trainer", "reppo"), Point(), **settings)
     state, _ = jax.jit(learner.training_step)(jax.jit(learner.init)(jax.random.key(0)))
@@ -121,7 +128,7 @@ def test_gradients_of_both_networks_are_clipped_separately():
 def test_a_rate_that_falls_goes_on_from_a_checkpoint(tmp_path):
     """Two training steps of 16 updates each; the second begins at half of the first rate."""
     folders = tmp_path / "whole", tmp_path / "rest"
-    settings = {**SMALL, "learning_rate_schedule": "LINEAR", "run_evals": False}
+    settings: dict[str, Any] = {**SMALL, "learning_rate_schedule": "LINEAR", "run_evals": False}
     for folder, start in zip(folders, (None, folders[0] / f"{160:012d}"), strict=True):
         reppo.train(
             Point(),
@@ -137,7 +144,7 @@ def test_a_rate_that_falls_goes_on_from_a_checkpoint(tmp_path):
 
 def test_a_rate_that_falls_is_half_in_the_middle():
     """Adam's steps along a constant gradient are the step size: here in 2 * 4 * 4 updates."""
-    settings = {**SMALL, "num_timesteps": 320, "learning_rate_schedule": "LINEAR"}
+    settings: dict[str, Any] = {**SMALL, "num_timesteps": 320, "learning_rate_schedule": "LINEAR"}
     optimizer = make_learner(plugins.get("trainer", "reppo"), Point(), **settings)._optimizer
     weights = REPPOWeights(*jnp.ones(4))
     state = optimizer.init(weights)
@@ -149,7 +156,7 @@ def test_a_rate_that_falls_is_half_in_the_middle():
 def test_staggered_episodes_end_one_by_one():
     """After 10 of 20 steps those have ended that began at step 10 or later, and no others."""
     for stagger in (False, True):
-        settings = SMALL | {"stagger_episodes": stagger}
+        settings: dict[str, Any] = SMALL | {"stagger_episodes": stagger}
         learner = make_learner(plugins.get("trainer", "reppo"), Point(), **settings)
         first = jax.jit(learner.init)(jax.random.key(0))
         for state in (first, jax.jit(learner.fresh_environments)(first)):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -191,7 +192,8 @@ def test_targets_are_sums_of_soft_returns(lambda_, temperature):
                 weight_left -= weight
                 expected[t, env] += weight * total
     given = [jnp.asarray(x) for x in (reward, termination, truncation, value, log_prob)]
-    found = soft_lambda_returns(*given, jnp.float32(temperature), lambda_, discount)
+    numbers: tuple[Any, ...] = (*given, jnp.float32(temperature), lambda_, discount)
+    found = soft_lambda_returns(*numbers)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 

@@ -1,5 +1,7 @@
 """SAC as a whole, on environments that take no time."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ from brax.training.checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "episode_length": 20,
     "num_envs": 16,
     "batch_size": 64,
@@ -84,8 +86,13 @@ def test_the_buffer_holds_the_last_steps_as_they_were(tmp_path):
 
     Episodes are truncated after 3 steps, or end of themselves after 2.
     """
-    settings = {"num_envs": 8, "episode_length": 3, "max_replay_size": 20, "batch_size": 4}
-    quiet = {"run_evals": False, "network_factory": {"hidden_layer_sizes": [4]}}
+    settings: dict[str, Any] = {
+        "num_envs": 8,
+        "episode_length": 3,
+        "max_replay_size": 20,
+        "batch_size": 4,
+    }
+    quiet: dict[str, Any] = {"run_evals": False, "network_factory": {"hidden_layer_sizes": [4]}}
     sac.train(Counter(), 8 * 6, **settings, **quiet, save_checkpoint_path=tmp_path)
     found = checkpoint.load(tmp_path).arrays
     kept = {k.removeprefix("replay/data/"): v for k, v in found.items() if "replay/data" in k}
@@ -112,7 +119,12 @@ class Poor(Point):
 
 def test_updates_without_a_finite_gradient_change_nothing(tmp_path):
     """Fewer than would stop the run: eight, all skipped, after eight that were made."""
-    settings = {**SMALL, "run_evals": False, "min_replay_size": 0, "save_checkpoint_path": tmp_path}
+    settings: dict[str, Any] = {
+        **SMALL,
+        "run_evals": False,
+        "min_replay_size": 0,
+        "save_checkpoint_path": tmp_path,
+    }
     *_, made = sac.train(Poor(), 16, **settings, reward_scaling=1e-9)
     *_, metrics = sac.train(
         Poor(), 32, **settings, reward_scaling=1e31, restore_checkpoint_path=tmp_path

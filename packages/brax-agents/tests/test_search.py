@@ -1,5 +1,7 @@
 """ES and ARS: what they make of returns, against arithmetic, and how they count."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,9 +87,13 @@ def test_only_first_episodes_count(action_repeat):
 
     Where an action is for two steps, they take 1 and 2 actions, and the last is for one.
     """
-    settings = {"episode_length": 3, "normalize_observations": True, "run_evals": False}
+    settings: dict[str, Any] = {
+        "episode_length": 3,
+        "normalize_observations": True,
+        "run_evals": False,
+    }
     settings |= {"action_repeat": action_repeat}
-    small = {"network_factory": {"hidden_layer_sizes": [4]}}
+    small: dict[str, Any] = {"network_factory": {"hidden_layer_sizes": [4]}}
     _, params, metrics = es.train(Counter(), 16 * 3, population_size=16, **settings, **small)
     length = metrics["episode/length"]
     assert 2 < length < 3
@@ -109,7 +115,7 @@ def test_only_first_episodes_count(action_repeat):
 
 def test_both_of_a_pair_start_alike():
     """Both of a pair start alike: their return, 3 or 6, depends only on the start."""
-    small = {"population_size": 16, "network_factory": {"hidden_layer_sizes": [4]}}
+    small: dict[str, Any] = {"population_size": 16, "network_factory": {"hidden_layer_sizes": [4]}}
     learner = make_learner(plugins.get("trainer", "es"), Counter(), episode_length=3, **small)
     policy = learner.networks.policy_network.init(jax.random.key(0))
     policies = jax.tree.map(lambda x: jnp.stack([x] * 16), policy)
@@ -127,6 +133,6 @@ def test_a_linear_policy_of_zeros_does_nothing():
 @pytest.mark.parametrize("agent", ["es", "ars"])
 def test_a_training_step_is_all_steps_of_an_episode_of_each_policy(agent):
     sizes = {"es": {"population_size": 8}, "ars": {"number_of_directions": 4, "top_directions": 1}}
-    settings = {"episode_length": 10, "action_repeat": 3, **sizes[agent]}
+    settings: dict[str, Any] = {"episode_length": 10, "action_repeat": 3, **sizes[agent]}
     config, _ = plugins.get("trainer", agent).check(settings)
     assert config.env_steps_per_training_step == 8 * 10

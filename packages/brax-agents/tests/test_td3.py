@@ -1,5 +1,7 @@
 """TD3 as a whole, on environments that take no time."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +18,7 @@ from brax.training.runner.program import Program
 
 pytestmark = pytest.mark.slow
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "episode_length": 20,
     "num_envs": 16,
     "batch_size": 64,
@@ -74,13 +76,16 @@ def test_learning_waits_for_the_buffer():
     With 30 steps a transition, they wait for the 30th.
     """
     for settings, first in (({"min_replay_size": 273}, 18), ({"n_steps": 30}, 30)):
-        reports, seen = {}, {}
+        reports: dict[int, Any] = {}
+        seen: dict[int, Any] = {}
+        noted: Any = lambda steps, metrics, to=reports: to.update({steps: metrics})  # noqa: E731
+        kept: Any = lambda steps, _, params, to=seen: to.update({steps: params})  # noqa: E731
         td3.train(
             Point(),
             16 * 2 * (first - 1),
             num_evals=3,
-            progress_fn=lambda steps, metrics, reports=reports: reports.update({steps: metrics}),
-            policy_params_fn=lambda steps, _, params, seen=seen: seen.update({steps: params}),
+            progress_fn=noted,
+            policy_params_fn=kept,
             **SMALL | {"run_evals": False, "min_replay_size": 0} | settings,
         )
         states = [jax.tree.leaves(seen[16 * n].policy) for n in (0, first - 1, 2 * (first - 1))]
@@ -96,7 +101,12 @@ def test_the_buffer_holds_the_last_steps_as_they_were(tmp_path):
 
     Episodes are truncated after 3 steps, or end of themselves after 2.
     """
-    settings = {"num_envs": 8, "episode_length": 3, "max_replay_size": 20, "batch_size": 4}
+    settings: dict[str, Any] = {
+        "num_envs": 8,
+        "episode_length": 3,
+        "max_replay_size": 20,
+        "batch_size": 4,
+    }
     td3.train(Counter(), 8 * 6, **settings, run_evals=False, save_checkpoint_path=tmp_path)
     found = checkpoint.load(tmp_path).arrays
     kept = {k.removeprefix("replay/data/"): v for k, v in found.items() if "replay/data" in k}
@@ -121,7 +131,11 @@ def _states_after(learner, *numbers):
 def test_each_environment_has_noise_of_its_own():
     """Before the first update actions are uniform; then they spread as the state says."""
     noise = {"min_exploration_noise": 0.05, "max_exploration_noise": 0.2}
-    more = {"num_envs": 64, "max_replay_size": 64 * 400, "min_replay_size": 64 * 200}
+    more: dict[str, Any] = {
+        "num_envs": 64,
+        "max_replay_size": 64 * 400,
+        "min_replay_size": 64 * 200,
+    }
     # So small a rate leaves the policy where it is.
     rate = {"learning_rate": 1e-6, "grad_updates_per_step": 1}
     learner = make_learner(TD3, Point(), **SMALL | noise | more | rate)
@@ -142,7 +156,11 @@ def _policy_actions(learner, state):
 
 def test_the_policy_and_the_targets_wait_for_their_turn():
     """Five updates a step, of which the third is the policy's; the count goes on in the next."""
-    settings = SMALL | {"grad_updates_per_step": 5, "policy_delay": 3, "min_replay_size": 32}
+    settings: dict[str, Any] = SMALL | {
+        "grad_updates_per_step": 5,
+        "policy_delay": 3,
+        "min_replay_size": 32,
+    }
     learner = make_learner(TD3, Point(), **settings)
     states = _states_after(learner, *range(5))
     assert [int(s.updates_since_policy) for s in states] == [0, 0, 2, 1, 0]
@@ -168,7 +186,7 @@ def test_the_policy_and_the_targets_wait_for_their_turn():
 
 def test_rates_that_fall_do_so_with_each_network_s_own_updates():
     """The policy has half as many updates as the critics, of which there are two times four."""
-    settings = SMALL | {"learning_rate_schedule": "LINEAR", "num_timesteps": 2 * 16}
+    settings: dict[str, Any] = SMALL | {"learning_rate_schedule": "LINEAR", "num_timesteps": 2 * 16}
     settings |= {"grad_updates_per_step": 4, "min_replay_size": 0}
     learner = make_learner(TD3, Point(), **settings)
     weight = jnp.ones(1)
@@ -202,7 +220,7 @@ def test_a_reset_of_all_environments_ends_the_episodes_in_the_buffer():
 
 
 def test_critics_of_another_size_are_rejected():
-    settings = SMALL | {"num_atoms": 0, "network_factory": {"num_atoms": 51}}
+    settings: dict[str, Any] = SMALL | {"num_atoms": 0, "network_factory": {"num_atoms": 51}}
     with pytest.raises(ConfigError, match=r"critics give 51 .* num_atoms=0 needs 1: .* network_f"):
         td3.train(Point(), 1000, **settings)
 
@@ -216,8 +234,8 @@ class Poor(Point):
 
 def test_updates_without_a_finite_gradient_change_nothing(tmp_path):
     """Fewer than would stop the run: eight, all skipped, after eight that were made."""
-    more = {"run_evals": False, "min_replay_size": 0, "num_atoms": 0, "n_steps": 1}
-    settings = SMALL | more | {"save_checkpoint_path": tmp_path}
+    more: dict[str, Any] = {"run_evals": False, "min_replay_size": 0, "num_atoms": 0, "n_steps": 1}
+    settings: dict[str, Any] = SMALL | more | {"save_checkpoint_path": tmp_path}
     *_, made = td3.train(Poor(), 16, **settings, reward_scaling=1e-9)
     *_, metrics = td3.train(
         Poor(), 32, **settings, reward_scaling=1e31, restore_checkpoint_path=tmp_path

@@ -1,6 +1,7 @@
 """TD3's losses and transitions against the formulas of the papers, written out in NumPy."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -130,7 +131,7 @@ def test_the_policy_s_loss_is_the_first_critic_s_value(num_atoms):
     networks, (policy, _), (q, _), batch = _td3(num_atoms)
     config = CONFIG._replace(atoms=ATOMS if num_atoms else None)
     loss = 0.0
-    for obs in np.float64(batch.observation):
+    for obs in np.asarray(batch.observation, np.float64):
         outputs = _critic(q, 0, obs, _act(policy, obs))
         loss -= (_softmax(outputs) @ ATOMS if num_atoms else outputs[0]) / N
     found = compute_policy_loss(policy, (), q, batch.observation, networks, config)
@@ -156,11 +157,11 @@ def test_a_projection_keeps_probability_and_mean():
     probabilities = draw.dirichlet(np.ones(9), 50).astype(np.float32)
     values = draw.uniform(-2.0, 3.0, (50, 9)).astype(np.float32)
     values[:, 0], values[:, 1] = ATOMS[2], ATOMS[-1]  # at an atom, and at the last
-    found = np.float64(project(probabilities, values, ATOMS))
+    found = np.float64(project(jnp.asarray(probabilities), jnp.asarray(values), ATOMS))
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-6)  # measured: 2e-7
     means = np.sum(np.float64(probabilities) * values, axis=1)
     np.testing.assert_allclose(found @ ATOMS, means, atol=2e-6)  # measured: 6e-7
-    beyond = np.float64(project(probabilities, np.full((50, 9), -7.0), ATOMS))
+    beyond = np.float64(project(jnp.asarray(probabilities), jnp.full((50, 9), -7.0), ATOMS))
     np.testing.assert_allclose(beyond, [[1, 0, 0, 0, 0, 0]] * 50, atol=1e-6)
 
 
@@ -177,12 +178,12 @@ def _filled(number):
         of = np.array([[env, step] for env in range(ENVS)], np.float32)[:, None]
         kind = [ENDS.get((env, step), "") for env in range(ENVS)]
         terminated, last = (
-            np.float32([[x in kinds] for x in kind])
+            np.array([[x in kinds] for x in kind], np.float32)
             for kinds in (["terminated"], ["terminated", "truncated"])
         )
-        new = n_step.Step(
-            of, of[..., 1:], _reward(of[..., 1]), terminated, last, of + np.float32([0, 0.5])
-        )
+        after = of + np.array([0, 0.5], np.float32)
+        parts: Any = (of, of[..., 1:], _reward(of[..., 1]), terminated, last, after)
+        new = n_step.Step(*parts)
         state = insert(state, new)
     return buffer, state
 

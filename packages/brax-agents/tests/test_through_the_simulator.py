@@ -1,5 +1,7 @@
 """APG and SHAC: their returns against definitions, their gradients against differences."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,8 +55,8 @@ def test_returns_of_a_window_are_the_sums_that_define_them():
     np.testing.assert_allclose(got, _definition(data), atol=1e-5)
 
 
-SMALL = {"num_envs": 8, "episode_length": 6, "horizon_length": 4}
-HIDDEN = {
+SMALL: dict[str, Any] = {"num_envs": 8, "episode_length": 6, "horizon_length": 4}
+HIDDEN: dict[str, Any] = {
     "apg": {"hidden_layer_sizes": [8]},
     "shac": {"policy_hidden_layer_sizes": [8], "value_hidden_layer_sizes": [8]},
 }
@@ -65,7 +67,7 @@ HIDDEN = {
 )
 def test_the_gradient_goes_through_the_environment(name, more):
     """Its slope along two directions, against differences of the loss."""
-    settings = {**SMALL, "network_factory": HIDDEN[name], **more}
+    settings: dict[str, Any] = {**SMALL, "network_factory": HIDDEN[name], **more}
     learner = make_learner(plugins.get("trainer", name), Point(), **settings)
     loss = learner.loss if name == "apg" else learner.actor_loss
     state = jax.jit(learner.init)(jax.random.key(0))
@@ -81,7 +83,7 @@ def test_the_gradient_goes_through_the_environment(name, more):
     (_, (_, data, *_)), grads = value_and_grad(jax.tree.unflatten(structure, leaves), state, key)
     assert data.reward.shape == (4, 8)
     for way in (noise(3), noise(4)):
-        slope = sum(jnp.vdot(g, w) for g, w in zip(jax.tree.leaves(grads), way, strict=True))
+        slope: Any = sum(jnp.vdot(g, w) for g, w in zip(jax.tree.leaves(grads), way, strict=True))
 
         def at(step, way=way):
             there = [x + step * w for x, w in zip(leaves, way, strict=True)]
@@ -96,7 +98,7 @@ def test_the_bonus_of_entropy_is_of_what_was_done():
     """Against the entropy of the distributions that acted, by quadrature."""
     found = []
     for cost in (0.0, 0.5):
-        settings = {**SMALL, "num_envs": 20_000, "entropy_cost": cost}
+        settings: dict[str, Any] = {**SMALL, "num_envs": 20_000, "entropy_cost": cost}
         factory = {"network_factory": HIDDEN["shac"]}
         learner = make_learner(plugins.get("trainer", "shac"), Point(), **settings, **factory)
         state = jax.jit(learner.init)(jax.random.key(0))
@@ -133,7 +135,9 @@ def test_what_comes_after_an_action_is_the_sum_that_defines_it():
 def _known(rewards, ended, truncated):
     rewards, ended, truncated = map(jnp.asarray, (rewards, ended, truncated))
     extras = {"state_extras": {"truncation": truncated}}
-    return known_returns(types.Transition(None, None, rewards, 1.0 - ended, None, extras))
+    nothing = jnp.zeros(0)
+    seen = types.Transition(nothing, nothing, rewards, 1.0 - ended, nothing, extras)
+    return known_returns(seen)
 
 
 def test_nothing_is_credited_with_the_next_episode():
@@ -182,7 +186,7 @@ def test_each_episode_is_compared_with_what_the_others_let_expect():
 
 def _estimates(name, share, windows):
     """Return the loss and its gradient in each window of many environments."""
-    settings = {**SMALL, "num_envs": 100_000, "zeroth_order": share}
+    settings: dict[str, Any] = {**SMALL, "num_envs": 100_000, "zeroth_order": share}
     factory = {"network_factory": HIDDEN[name]}
     learner = make_learner(plugins.get("trainer", name), Point(), **settings, **factory)
     whole = learner.loss if name == "apg" else learner.actor_loss
@@ -203,7 +207,8 @@ def test_both_estimates_of_a_gradient_agree(name):
     np.testing.assert_allclose(whole, value, rtol=1e-6)
     np.testing.assert_allclose(part, value[0], rtol=1e-6)
     size = np.linalg.norm(first.mean(axis=0))
-    np.testing.assert_allclose(mixed, 0.75 * first[0] + 0.25 * zeroth[0], atol=1e-5 * size)
+    want = 0.75 * first[0] + 0.25 * zeroth[0]
+    np.testing.assert_allclose(mixed, want, atol=float(1e-5 * size))
     # APG's are 0.06 apart; one window has 0.1 of the size as noise.
     assert np.linalg.norm(np.mean(first - zeroth, axis=0)) < 0.1 * size
 
@@ -225,7 +230,11 @@ def test_what_comes_back_of_each_environment_is_limited():
 def test_a_limit_changes_derivatives_alone(most, differs):
     found = []
     for limited in (None, most):
-        settings = {**SMALL, "network_factory": HIDDEN["shac"], "max_state_gradient": limited}
+        settings: dict[str, Any] = {
+            **SMALL,
+            "network_factory": HIDDEN["shac"],
+            "max_state_gradient": limited,
+        }
         learner = make_learner(plugins.get("trainer", "shac"), Point(), **settings)
         state = jax.jit(learner.init)(jax.random.key(0))
         loss = jax.jit(jax.value_and_grad(learner.actor_loss, has_aux=True))
@@ -260,7 +269,7 @@ class Breaking(Point):
 @pytest.mark.parametrize("name", HIDDEN)
 def test_an_environment_that_breaks_takes_nothing_from_the_others(name, share):
     found = []
-    settings = {**SMALL, "network_factory": HIDDEN[name], "zeroth_order": share}
+    settings: dict[str, Any] = {**SMALL, "network_factory": HIDDEN[name], "zeroth_order": share}
     for broken in (True, False):
         learner = make_learner(plugins.get("trainer", name), Breaking(broken), **settings)
         whole = learner.loss if name == "apg" else learner.actor_loss
@@ -277,7 +286,7 @@ def test_an_environment_that_breaks_takes_nothing_from_the_others(name, share):
 
 
 def test_parameters_to_start_from_are_the_target_of_shacs_critic_too():
-    settings = {**SMALL, "network_factory": HIDDEN["shac"], "critic_updates": 1}
+    settings: dict[str, Any] = {**SMALL, "network_factory": HIDDEN["shac"], "critic_updates": 1}
     learner = make_learner(plugins.get("trainer", "shac"), Point(), **settings)
     program = Program(learner, learner.mesh)
     program.compile_init()

@@ -2,6 +2,7 @@
 
 import json
 import types
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,14 +19,14 @@ from brax.training.agents.ppo.checkpoint import load_policy
 
 pytestmark = pytest.mark.slow
 
-TINY = {
+TINY: dict[str, Any] = {
     "cnn_output_channels": [16, 16],
     "cnn_kernel_size": [4, 3],
     "cnn_stride": [2, 1],
     "policy_hidden_layer_sizes": [32],
     "value_hidden_layer_sizes": [32],
 }
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "vision": True,
     "augment_pixels": True,
     "normalize_observations": True,
@@ -39,7 +40,7 @@ SETTINGS = {
     "network_factory": {**TINY, "policy_obs_key": "state", "normalise_channels": True},
 }
 STEP = 40
-QUIET = {**SETTINGS, "run_evals": False}
+QUIET: dict[str, Any] = {**SETTINGS, "run_evals": False}
 
 
 def same(one, other):
@@ -90,7 +91,7 @@ class Preset(Dot):
 
 
 def test_a_run_of_the_command_is_evaluated(monkeypatch, tmp_path, capsys):
-    plugin = types.ModuleType("dots")
+    plugin: Any = types.ModuleType("dots")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_environments = hookimpl(lambda: [Spec("toy_dot", Preset)])
     plugin.brax_environments.__name__ = "brax_environments"
@@ -107,7 +108,7 @@ def test_a_run_of_the_command_is_evaluated(monkeypatch, tmp_path, capsys):
     assert np.isfinite(found["episode_reward"])
 
 
-LEARN = {
+LEARN: dict[str, Any] = {
     "vision": True,
     "deterministic_eval": True,
     "episode_length": 20,
@@ -149,7 +150,7 @@ def looks(obs, key):
     return (column[..., None] - 3.0) / 3.0, {}
 
 
-PUPIL = {
+PUPIL: dict[str, Any] = {
     "teacher_inference_fn": looks,
     "vision": True,
     "demo_length": 20,
