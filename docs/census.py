@@ -66,7 +66,7 @@ def census(folder: Path, results: Path, seconds: int, largest: float) -> list[Ro
     paths = sorted(p for p in folder.rglob("*") if p.suffix in (".xml", ".urdf"))
     for path in paths:
         name = str(path.relative_to(folder))
-        if name in known and not _left_out(known[name]) <= largest:
+        if name in known and not _may_be_stepped_now(known[name], largest):
             continue
         known[name] = _tried(name, path, seconds, largest)
         with results.open("a") as file:
@@ -76,10 +76,10 @@ def census(folder: Path, results: Path, seconds: int, largest: float) -> list[Ro
     return [known[str(p.relative_to(folder))] for p in paths]
 
 
-def _left_out(row: Row) -> float:
-    """Return the degrees of freedom of a model that was too large; infinite if it was not."""
+def _may_be_stepped_now(row: Row, largest: float) -> bool:
+    """Return whether a model was too large when it was tried, and no longer is."""
     found = re.fullmatch(r"(\d+) degrees of freedom", row.reason)
-    return int(found[1]) if found else float("inf")
+    return found is not None and int(found[1]) <= largest
 
 
 def section(title: str, rows: list[Row]) -> str:
