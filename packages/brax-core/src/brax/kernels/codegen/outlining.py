@@ -94,7 +94,7 @@ def outlined(
         kind = types[name]
         alignment = _alignment(kind)
         slots[name] = used = -(-used // alignment) * alignment
-        used += _memory_type(kind).bytes
+        used += memory_type(kind).bytes
     values = _Values(places, types, where, slots)
     unsplit, _ = _texts(first, "entry", whole, values)
     rest, functions = _texts(kernel, block, whole, values)
@@ -292,7 +292,7 @@ def _address(result: str, place: int) -> Instruction:
 
 def _stored(name: str, kind: Type, place: int) -> list[Instruction]:
     """Return instructions that store a value in memory."""
-    memory, x = _memory_type(kind), name
+    memory, x = memory_type(kind), name
     out = [_address(f"{name}.to", place)]
     if memory != kind:
         x = f"{name}.bits"
@@ -302,7 +302,7 @@ def _stored(name: str, kind: Type, place: int) -> list[Instruction]:
 
 def _loaded(local: str, kind: Type, place: int) -> list[Instruction]:
     """Return instructions that load a value from memory."""
-    memory, x = _memory_type(kind), local
+    memory, x = memory_type(kind), local
     out = [_address(f"{local}.from", place)]
     if memory != kind:
         x = f"{local}.bits"
@@ -313,7 +313,7 @@ def _loaded(local: str, kind: Type, place: int) -> list[Instruction]:
     return out
 
 
-def _memory_type(kind: Type) -> Type:
+def memory_type(kind: Type) -> Type:
     """Return the type that a value has in memory."""
     # Truth values of lanes are stored as integers, 0 or -1: without masks in registers of their
     # own, a processor takes many instructions to pack them.
@@ -322,4 +322,4 @@ def _memory_type(kind: Type) -> Type:
 
 def _alignment(kind: Type) -> int:
     """Return the alignment of a value in memory, in bytes: of a structure, that of its members."""
-    return _memory_type(kind)._replace(members=0).bytes
+    return memory_type(kind)._replace(members=0).bytes

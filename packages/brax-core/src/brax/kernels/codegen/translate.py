@@ -22,7 +22,7 @@ from brax.kernels.codegen.ir import Effect, Group, Instruction, Type, text_of
 from brax.kernels.codegen.loops import Loops, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.codegen.lowering.control_flow import lower_jaxpr
-from brax.kernels.codegen.outlining import outlined
+from brax.kernels.codegen.outlining import memory_type, outlined
 from brax.kernels.codegen.schedule import scheduled
 from brax.kernels.codegen.stack import STACK_ALIGNMENT, allocate_stack, allocation
 
@@ -126,7 +126,7 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     if emitter.loops and len(inside) > MAX_WHOLE_LINES:
         for name, (kind, n) in emitter.slots.items():
             places[name] = used
-            used += -(-n * kind.bytes // STACK_ALIGNMENT) * STACK_ALIGNMENT
+            used += -(-n * memory_type(kind).bytes // STACK_ALIGNMENT) * STACK_ALIGNMENT
         before, inside, functions, used = outlined(before, inside, "tile", places, used)
         places = {}
     else:
