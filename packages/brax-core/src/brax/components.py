@@ -60,7 +60,7 @@ class Vec3(NamedTuple):
             raise TypeError("Vec3 * Vec3 is ambiguous: write a.dot(b) or a.cross(b)")
         return Vec3(self.x * s, self.y * s, self.z * s)
 
-    def __rmul__(self, s: Any) -> "Vec3":
+    def __rmul__(self, s: object) -> "Vec3":
         return self * s
 
     def __truediv__(self, s: Any) -> "Vec3":
@@ -99,7 +99,7 @@ class Quat(NamedTuple):
         """The inverse rotation."""
         return Quat(self.w, -self.x, -self.y, -self.z)
 
-    def __mul__(self, o: Any) -> "Quat":
+    def __mul__(self, o: object) -> "Quat":
         """Return the rotation `o` followed by this one, as `mul` does."""
         if not isinstance(o, Quat):
             raise TypeError(

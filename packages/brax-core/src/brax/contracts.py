@@ -17,7 +17,7 @@ from brax.errors import ConfigError, ModelError, ShapeError
 from brax.system_leaves import ignored_numbers, is_known_nonzero, leaf_problems
 
 
-def check_vector(function: str, name: str, value: Any, size: int, what: str) -> jax.Array:
+def check_vector(function: str, name: str, value: object, size: int, what: str) -> jax.Array:
     """Return an argument as floats, if it is a vector of numbers of the model's size.
 
     Raises:
@@ -45,7 +45,7 @@ def check_vector(function: str, name: str, value: Any, size: int, what: str) -> 
     raise ShapeError(f"{function}: argument '{name}' has dtype {value.dtype}; expected a float.")
 
 
-def check_model(function: str, sys: Any) -> None:
+def check_model(function: str, sys: object) -> None:
     """Check that the first argument is a model.
 
     Raises:
@@ -76,7 +76,7 @@ def check_frames(function: str, n_frames: Any) -> None:
         raise ConfigError(f"{function}: n_frames must be an integer >= 1, got {n_frames!r}.")
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     """Return how a message describes an argument of the wrong type."""
     return repr(value) if isinstance(value, str | None) else f"a {type(value).__name__}"
 
@@ -152,7 +152,7 @@ def check_external(function: str, sys: System, external: Force | None) -> None:
 
 
 def check_step(
-    function: str, sys: System, state: State, act: Any, n_frames: Any, external: Force | None
+    function: str, sys: System, state: State, act: object, n_frames: object, external: Force | None
 ) -> jax.Array:
     """Check the arguments of a step: model, state, controls, their duration and external forces.
 

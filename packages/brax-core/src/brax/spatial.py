@@ -7,7 +7,7 @@ Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapter 2.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ class Spatial(NamedTuple):
     def __sub__(self, o: "Spatial") -> "Spatial":
         return Spatial(self.ang - o.ang, self.lin - o.lin)
 
-    def __mul__(self, s: Any) -> "Spatial":
+    def __mul__(self, s: object) -> "Spatial":
         return Spatial(self.ang * s, self.lin * s)
 
     def dot(self, o: "Spatial") -> jax.Array:

@@ -216,7 +216,7 @@ def ignored_numbers(sys: System) -> Iterator[str]:
             )
 
 
-def _flags(flags: Any) -> np.ndarray:
+def _flags(flags: object) -> np.ndarray:
     """Return flags as an array of booleans."""
     return np.array(flags, bool)
 
@@ -229,7 +229,7 @@ def _finite(bounds: Any) -> Any:
     return np.isfinite(np.asarray(bounds[0])) | np.isfinite(np.asarray(bounds[1]))
 
 
-def is_known_nonzero(value: Any, where: Any = True) -> bool:
+def is_known_nonzero(value: object, where: Any = True) -> bool:
     """Return whether any of the chosen numbers is known and not zero."""
     return not isinstance(value, jax.core.Tracer) and bool(np.any(np.asarray(value)[where]))
 

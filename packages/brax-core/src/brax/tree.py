@@ -171,7 +171,7 @@ def _jumps(above: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 def _runs(
-    kinds: Sequence[Any], members: Sequence[Sequence[int]], parents: Sequence[int]
+    kinds: Sequence[object], members: Sequence[Sequence[int]], parents: Sequence[int]
 ) -> list[list[int]]:
     """Partition the groups by depth into runs: long chains together, others separately.
 
@@ -206,7 +206,7 @@ def layout(sys: System) -> Layout:
     return _layout(sys.link_parents, sys.joint_link, sys.joint_types)
 
 
-def down(values: Sequence[Any], group: Group, plan: Layout) -> Any:
+def down(values: Sequence[object], group: Group, plan: Layout) -> Any:
     """Return the parents' rows for each link of a group; None if the parent is the world.
 
     Args:

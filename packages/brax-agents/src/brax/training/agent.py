@@ -218,7 +218,7 @@ class Agent:
             saved_policies.read_checkpoint(path, self.name)
         )
 
-    def save(self, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
+    def save(self, path: Path | str, step: int, params: Any, config: Mapping[str, object]) -> Path:
         """Save parameters, for `load` and `load_policy`; return when they are on disk.
 
         A run saves its whole training state by `save_checkpoint_path`. Parameters are not enough to

@@ -210,7 +210,7 @@ class Runtime:
 
 
 def _check_takes(
-    name: str, function: Callable[..., Any], *arguments: str, named: Sequence[str] = ()
+    name: str, function: Callable[..., object], *arguments: str, named: Sequence[str] = ()
 ) -> None:
     """Reject a function that does not accept these positional and keyword arguments.
 
@@ -231,7 +231,7 @@ def _check_takes(
 
 
 def parse(
-    cls: type[RunConfig], settings: Mapping[str, Any], runtime: type[Runtime] = Runtime
+    cls: type[RunConfig], settings: Mapping[str, object], runtime: type[Runtime] = Runtime
 ) -> tuple[Any, Any]:
     """Turn keyword arguments into checked settings.
 

@@ -65,7 +65,7 @@ def preprocessor(normalize_observations: bool) -> Callable[..., Any]:
     return types.identity_observation_preprocessor
 
 
-def _normalized(observation: Any, normalizer: Any) -> Any:
+def _normalized(observation: object, normalizer: object) -> Any:
     """Return an observation whose vectors are normalized; images stay as they are."""
     vectors = images.vectors(observation)
     if jax.tree.leaves(vectors):
@@ -73,7 +73,7 @@ def _normalized(observation: Any, normalizer: Any) -> Any:
     return {**observation, **vectors} if isinstance(observation, Mapping) else vectors
 
 
-def _of_entries(normalizer: Any, vectors: Any) -> Any:
+def _of_entries(normalizer: Any, vectors: object) -> Any:
     """Return the statistics of those entries of an observation that are present.
 
     A policy may be given only the entries that it reads, without those of the critic.
@@ -96,7 +96,7 @@ class RecurrentPolicy:
     """Length of the memory; it is zero at the start of an episode."""
 
     def __call__(
-        self, observation: Any, key: jax.Array, memory: jax.Array | None = None
+        self, observation: object, key: jax.Array, memory: jax.Array | None = None
     ) -> tuple[jax.Array, types.Extra]:
         """Return an action, and the policy's extras with the memory of the next step.
 
@@ -125,11 +125,11 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
     actions, network = agent_networks.parametric_action_distribution, agent_networks.policy_network
     recurrent = isinstance(network, networks.RecurrentNetwork)
 
-    def make_policy(params: Any, deterministic: bool = False) -> types.Policy:
+    def make_policy(params: object, deterministic: bool = False) -> types.Policy:
         normalizer, policy_params = policy_part(params)
 
         def policy(
-            observation: Any, key: jax.Array, *memory: jax.Array
+            observation: object, key: jax.Array, *memory: jax.Array
         ) -> tuple[jax.Array, types.Extra]:
             logits, extras = network.apply(normalizer, policy_params, observation, *memory), {}
             if recurrent:
@@ -163,7 +163,7 @@ def with_normalizer(make_policy: Callable[..., Any], params: Any) -> Callable[..
     return make
 
 
-def policy_part(params: Any) -> tuple[Any, Any]:
+def policy_part(params: object) -> tuple[Any, Any]:
     """Return the normalizer and the policy's parameters from what a caller passed."""
     if isinstance(params, tuple | list) and len(params) in (2, 3) and not _lacks_normalizer(params):
         return params[0], params[1]
@@ -176,7 +176,7 @@ def policy_part(params: Any) -> tuple[Any, Any]:
     )
 
 
-def _lacks_normalizer(params: Any) -> bool:
+def _lacks_normalizer(params: object) -> bool:
     """Return whether parameters are `(policy, value)`.
 
     The parameters of a network are a dictionary; a normalizer is not.

@@ -28,7 +28,7 @@ _KINDS: dict[Any, str] = {
 
 
 def number(
-    default: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False
+    default: object, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False
 ) -> Any:
     """Declare a numeric field with its allowed range; `open_low` excludes the lower bound."""
     return dataclasses.field(default=default, metadata={"range": (low, high, open_low)})
@@ -39,7 +39,7 @@ def choice(default: str | None, *others: str) -> Any:
     return dataclasses.field(default=default, metadata={"words": (default, *others)})
 
 
-def build(cls: type[T], settings: Mapping[str, Any]) -> T:
+def build(cls: type[T], settings: Mapping[str, object]) -> T:
     """Make a settings dataclass and check every value against its declaration.
 
     Args:
@@ -60,7 +60,7 @@ def build(cls: type[T], settings: Mapping[str, Any]) -> T:
 
 
 def split(
-    settings: Mapping[str, Any], *classes: type, unsupported: Mapping[str, tuple[Any, ...]]
+    settings: Mapping[str, object], *classes: type, unsupported: Mapping[str, tuple[object, ...]]
 ) -> list[dict[str, Any]]:
     """Distribute keyword arguments to the dataclasses that have a field of that name.
 
@@ -113,21 +113,21 @@ def check_divides(name: str, number: int, product: str, whole: int) -> None:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a setting as JSON can represent it, if that is the same value."""
     if isinstance(value, np.generic):
         return value.item()
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _kinds(annotation: Any) -> tuple[Any, ...]:
+def _kinds(annotation: object) -> tuple[Any, ...]:
     """Return the classes of the values that a field may hold, such as `Callable` and `NoneType`."""
     union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
     parts = typing.get_args(annotation) if union else (annotation,)
     return tuple(typing.get_origin(part) or part for part in parts)
 
 
-def _problem(field: dataclasses.Field[Any], value: Any) -> str:
+def _problem(field: dataclasses.Field[Any], value: object) -> str:
     """Return a description of what is wrong with a field's value, or an empty string."""
     words = field.metadata.get("words", (value,))
     if value not in words:

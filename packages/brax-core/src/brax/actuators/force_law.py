@@ -59,7 +59,7 @@ def next_activations_of(
 
 
 def _by_kind(
-    sys: System, asked: Sequence[int], values: Any, function: Callable[[Any, Any], jax.Array]
+    sys: System, asked: Sequence[int], values: object, function: Callable[[Any, Any], jax.Array]
 ) -> jax.Array:
     """Return a function's results for all actuators, from one call for each type.
 

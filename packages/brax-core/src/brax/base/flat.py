@@ -179,14 +179,14 @@ def paths(sys: Any, name: str, value: Any) -> dict[str, Any]:
     return {"dof.limit": limit}
 
 
-def _at(value: Any, path: str) -> Any:
+def _at(value: object, path: str) -> Any:
     """Return the attribute at a dotted path."""
     for part in path.split("."):
         value = getattr(value, part)
     return value
 
 
-def _with_world(table: Any, first: Any, axis: int) -> Any:
+def _with_world(table: Any, first: object, axis: int) -> Any:
     """Prepend MuJoCo's row of the world to the rows of the links."""
     first = jnp.asarray(first, table.dtype)
     shape = list(table.shape)

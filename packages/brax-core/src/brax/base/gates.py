@@ -73,14 +73,14 @@ def with_flags(sys: S, like: S) -> S:
     return dataclasses.replace(sys, opt=dataclasses.replace(sys.opt, **options), **flags)
 
 
-def _differ(old: Any, new: Any, path: str) -> bool:
+def _differ(old: object, new: object, path: str) -> bool:
     """Return whether the numbers at a path are different objects in two systems."""
     # Identity of objects, since values may be traced.
     parts = [jax.tree.leaves(_at(x, path), is_leaf=lambda x: x is None) for x in (old, new)]
     return len(parts[0]) != len(parts[1]) or any(a is not b for a, b in zip(*parts, strict=True))
 
 
-def _at(tree: Any, path: str) -> Any:
+def _at(tree: object, path: str) -> Any:
     """Return the attribute at a dotted path."""
     for part in path.split("."):
         tree = getattr(tree, part)

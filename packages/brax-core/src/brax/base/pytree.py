@@ -26,7 +26,7 @@ def static(**kwargs: Any) -> Any:
     return dataclasses.field(metadata={"static": True}, **kwargs)
 
 
-def shown(leaf: Any) -> str:
+def shown(leaf: object) -> str:
     """Return a leaf for a line of text: a number as it is, an array as its type and shape."""
     if isinstance(leaf, jax.Array) and leaf.ndim == 0 and not isinstance(leaf, jax.core.Tracer):
         return f"{leaf:g}" if jnp.issubdtype(leaf.dtype, jnp.number) else str(leaf)
@@ -41,7 +41,7 @@ class Base:
     ignored: ClassVar[Mapping[str, str]] = {}
     """Settings that Google's brax has in this class and ours does not need, and the reasons."""
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """Return a copy with the named fields replaced.
 
         Names of `ignored` are ignored with a warning.
@@ -63,7 +63,7 @@ class Base:
                 )
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
-    def tree_replace(self, changes: Mapping[str, Any]) -> Self:
+    def tree_replace(self, changes: Mapping[str, object]) -> Self:
         """Return a copy with nested fields replaced, named by dotted paths.
 
         Args:
@@ -92,11 +92,11 @@ class Base:
         """Negate every leaf."""
         return jax.tree.map(lambda x: -x, self)
 
-    def __mul__(self, scale: Any) -> Self:
+    def __mul__(self, scale: object) -> Self:
         """Multiply every leaf by one number or array."""
         return jax.tree.map(lambda x: x * scale, self)
 
-    def __truediv__(self, scale: Any) -> Self:
+    def __truediv__(self, scale: object) -> Self:
         """Divide every leaf by one number or array."""
         return jax.tree.map(lambda x: x / scale, self)
 
@@ -104,11 +104,11 @@ class Base:
         """Take the same entries along one axis of every leaf; an index out of range gives NaN."""
         return jax.tree.map(lambda x: jnp.take(x, indices, axis=axis), self)
 
-    def index_set(self, indices: Any, other: Self) -> Self:
+    def index_set(self, indices: object, other: Self) -> Self:
         """Return this tree with the entries at some indices of every leaf set to another tree's."""
         return jax.tree.map(lambda x, y: x.at[indices].set(y), self, other)
 
-    def index_sum(self, indices: Any, other: Self) -> Self:
+    def index_sum(self, indices: object, other: Self) -> Self:
         """Return this tree with another tree's leaves added to the entries at some indices."""
         return jax.tree.map(lambda x, y: x.at[indices].add(y), self, other)
 
@@ -141,7 +141,7 @@ class Base:
         """Concatenate this tree and others along one axis, leaf by leaf."""
         return jax.tree.map(lambda *x: jnp.concatenate(x, axis=axis), self, *others)
 
-    def vmap(self, in_axes: Any = 0, out_axes: Any = 0) -> "Mapped":
+    def vmap(self, in_axes: object = 0, out_axes: object = 0) -> "Mapped":
         """Return an object with the methods of this one, each mapped by `jax.vmap`.
 
         `x.vmap().do(y)` is `jax.vmap(Transform.do)(x, y)`. Calls of `vmap` nest.
@@ -168,7 +168,7 @@ class Mapped:
     _axes: tuple[tuple[Any, Any], ...]
     """Axes of arguments and of results, the outermost mapping first."""
 
-    def vmap(self, in_axes: Any = 0, out_axes: Any = 0) -> "Mapped":
+    def vmap(self, in_axes: object = 0, out_axes: object = 0) -> "Mapped":
         """Map once more, inside the mappings so far."""
         return Mapped(self._object, (*self._axes, (in_axes, out_axes)))
 

@@ -1,6 +1,6 @@
 """The state of a simulation, and the contacts and forces that it reports."""
 
-from typing import Any, Self
+from typing import Self
 
 import jax
 
@@ -94,7 +94,7 @@ class State(Base):
         """MuJoCo's name of `qd`, shape (nv,)."""
         return self.qd
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """Return a copy with fields replaced, `q` and `qd` by MuJoCo's names as well.
 
         Raises:

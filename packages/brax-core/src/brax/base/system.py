@@ -369,7 +369,7 @@ class System(Base):
         known = (*flat.NAMES, *flat.COUNTS)
         raise AttributeError(f"System has no attribute '{name}'.{closest(name, known)}")
 
-    def replace(self, **changes: Any) -> "System":
+    def replace(self, **changes: object) -> "System":
         """Return a copy with fields replaced, by our names or by flat MuJoCo names.
 
         A feature that the model was built without, such as dry friction, is activated if its

@@ -45,7 +45,7 @@ def candidate_pairs(
 def collision_groups(
     problems: list[str],
     geoms: Sequence[Element],
-    types: Sequence[Any],
+    types: Sequence[object],
     pairs: Iterator[tuple[int, int]],
     given: Sequence[Element],
 ) -> tuple[CollisionGroup, ...]:

@@ -82,7 +82,7 @@ class ModelBuilder(Description):
         }
         self._init_q: Any = None
 
-    def set_option(self, **options: Any) -> None:
+    def set_option(self, **options: object) -> None:
         """Set options of the simulation.
 
         Args:

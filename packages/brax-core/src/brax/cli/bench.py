@@ -127,7 +127,7 @@ def measure(name: str, env: Any, batch_size: int, length: int, repeats: int) -> 
     }
 
 
-def _check_finite(name: str, state: Any) -> None:
+def _check_finite(name: str, state: object) -> None:
     """Raise if the final state has numbers that are not finite."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
         if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():

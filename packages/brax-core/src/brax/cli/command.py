@@ -6,7 +6,6 @@ import sys
 import traceback
 import warnings
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -131,7 +130,7 @@ def _use_compilation_cache() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
-def _show_warning(debug: bool, message: Warning | str, *_: Any) -> None:
+def _show_warning(debug: bool, message: Warning | str, *_: object) -> None:
     """Print a warning as one line; with `--debug`, after the traceback of its cause."""
     cause = getattr(message, "__cause__", None)
     if debug and cause is not None:

@@ -55,7 +55,7 @@ def of_object(registered: Registered) -> Iterator[Outcome]:
         yield _of_function(f"{registered.name}.{name}", function, args)
 
 
-def _of_function(title: str, function: Any, args: Any) -> Outcome:
+def _of_function(title: str, function: Any, args: object) -> Outcome:
     """Return the outcome of translating one function."""
     batched = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct((*x.shape[:-1], BATCH_MARK), x.dtype), args

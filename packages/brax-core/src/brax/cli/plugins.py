@@ -151,7 +151,7 @@ def _object_facts(registered: Registered) -> dict[str, Any]:
     return {"defined in": described.__module__, "documentation": documentation.split("\n")[0]}
 
 
-def _print_json(value: Any) -> None:
+def _print_json(value: object) -> None:
     """Print a value as JSON."""
     click.echo(json.dumps(value, indent=2))
 

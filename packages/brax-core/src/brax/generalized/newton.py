@@ -344,7 +344,7 @@ class Solver:
         # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
 
-        def step(_: int, carry: Any) -> Any:
+        def step(_: int, carry: object) -> Any:
             gradient, stiffness = self._gradient_at(problem, carry)
             # Converged environments skip the factorization, where a whole register of environments
             # has converged.

@@ -118,7 +118,7 @@ def _columns(fun: Callable[..., Any]) -> Callable[..., Any]:
     return columns
 
 
-def _is_pure(whole: Callable[..., Any], *args: Any) -> bool:
+def _is_pure(whole: Callable[..., Any], *args: object) -> bool:
     """Return whether a function has no side effects and closes over no traced values."""
     last = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape[1:], x.shape[0]), x.dtype), args)
     closed = jax.make_jaxpr(whole)(*last)
@@ -130,7 +130,7 @@ def _is_pure(whole: Callable[..., Any], *args: Any) -> bool:
 # and kernels by it.
 @functools.lru_cache(maxsize=1024)
 def _flat_function(
-    fun: Callable[..., Any], tree: Any, widen: tuple[bool, ...]
+    fun: Callable[..., Any], tree: object, widen: tuple[bool, ...]
 ) -> tuple[FlatFunction, Callable[[], Any]]:
     """Return the function of flat operands, and a function that returns the results' structure.
 
@@ -208,14 +208,14 @@ def _kernel_of(fun: FlatFunction, avals: Sequence[Any]) -> Kernel:
     return _kernel(fun, *((a.shape[:-1], a.dtype) for a in avals))
 
 
-def _abstract(*avals: Any, fun: FlatFunction, devices: Any, known: Knowns = ()) -> list[Any]:
+def _abstract(*avals: object, fun: FlatFunction, devices: Any, known: Knowns = ()) -> list[Any]:
     """Return the abstract values of the results, which all have the whole batch."""
     size = batch_size(avals)
     results = _kernel_of(fun, avals).closed.out_avals
     return [_beside(avals, (*x.shape[:-1], size), x.dtype) for x in results]
 
 
-def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
+def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: object) -> Any:
     """Return the abstract value of an array that is sharded and varies as some others do.
 
     Args:
@@ -278,9 +278,9 @@ def _lower(
     platform: str,
     backends: Sequence[Backend],
     ctx: Any,
-    *operands: Any,
+    *operands: object,
     fun: Any,
-    devices: Any,
+    devices: object,
     known: tuple[Known | None, ...],
 ) -> Any:
     """Lower the primitive by the first backend that supports the call.
@@ -325,7 +325,12 @@ register_kernel(
 
 
 def _batch(
-    operands: Sequence[Any], dims: Sequence[Any], *, fun: FlatFunction, devices: Any, known: Knowns
+    operands: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    fun: FlatFunction,
+    devices: object,
+    known: Knowns,
 ) -> tuple[Any, Any]:
     """Batch the primitive: fold the vmapped axis into the batch axis, as its outer part."""
     mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
@@ -389,7 +394,7 @@ def _jvp(
     tangents: Sequence[Any],
     *,
     fun: FlatFunction,
-    devices: Any,
+    devices: object,
     known: Knowns,
 ) -> tuple[list[jax.Array], list[Any]]:
     """Differentiate the primitive: bind the function, and its derivative on its own.
@@ -454,7 +459,7 @@ def _linearized(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Any, fun: FlatFunction, devices: Any, known: Knowns
+    cotangents: Sequence[Any], *operands: object, fun: FlatFunction, devices: object, known: Knowns
 ) -> list[Any]:
     """Transpose the primitive: bind the transposed function, and sum over environments if needed.
 

@@ -35,7 +35,7 @@ def fusion_barrier(tree: T) -> T:
     return jax.tree.unflatten(structure, _primitive.bind(*leaves)) if leaves else tree
 
 
-def compiled_apart(function: Callable[..., T], *args: Any) -> T:
+def compiled_apart(function: Callable[..., T], *args: object) -> T:
     """Call a function that XLA's CPU compiler does not fuse with the rest.
 
     XLA's fusion emitter aborts ("Number of dimensions of this map must match") on some gathers that
@@ -45,7 +45,7 @@ def compiled_apart(function: Callable[..., T], *args: Any) -> T:
     return fusion_barrier(function(*fusion_barrier(args)))
 
 
-def _same(*operands: Any) -> list[Any]:
+def _same(*operands: object) -> list[Any]:
     """Return the operands."""
     return list(operands)
 
@@ -68,23 +68,23 @@ mlir.register_lowering(
 )
 
 
-def _batch(operands: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], Sequence[Any]]:
+def _batch(operands: Sequence[object], dims: Sequence[object]) -> tuple[list[Any], Sequence[Any]]:
     """Batch a barrier: each result has the axis of its operand."""
     return _primitive.bind(*operands), dims
 
 
-def _given(values: Sequence[Any]) -> list[Any]:
+def _given(values: Sequence[object]) -> list[Any]:
     """Bind a barrier for those tangents, or cotangents, that are not zero by their type."""
     given = iter(_primitive.bind(*(x for x in values if type(x) is not ad.Zero)))
     return [x if type(x) is ad.Zero else next(given) for x in values]
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[object], tangents: Sequence[object]) -> tuple[list[Any], list[Any]]:
     """Differentiate a barrier: the tangents have a barrier of their own."""
     return _primitive.bind(*primals), _given(tangents)
 
 
-def _transpose(cotangents: Sequence[Any], *_: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[object], *_: object) -> list[Any]:
     """Transpose a barrier: the cotangents have a barrier too."""
     return _given(cotangents)
 

@@ -41,7 +41,7 @@ def _arrays(body: jax_internals.Body, given: Sequence[jax.Array]) -> list[jax.Ar
 
 
 def _evaluated(
-    body: jax_internals.Body, given: Sequence[tuple[Any, int]], result_uses: Sequence[int]
+    body: jax_internals.Body, given: Sequence[tuple[object, int]], result_uses: Sequence[int]
 ) -> list[tuple[Any, int]]:
     """Return the results of a function with their costs.
 
@@ -60,7 +60,7 @@ def _evaluated(
             uses[var] += count
     values: dict[Any, tuple[Any, int]] = {}
 
-    def read(var: Any) -> tuple[Any, int]:
+    def read(var: object) -> tuple[Any, int]:
         return (var.val, 0) if isinstance(var, Literal) else values[var]
 
     values.update(zip(body.jaxpr.constvars, ((c, 0) for c in body.consts), strict=True))
@@ -127,7 +127,7 @@ def _scan(eqn: Any, loop: jax_internals.Scan, given: Sequence[Any]) -> list[Any]
     return [*last, *ys]
 
 
-def _while(eqn: Any, loop: jax_internals.While, given: Sequence[Any]) -> list[Any]:
+def _while(eqn: object, loop: jax_internals.While, given: Sequence[Any]) -> list[Any]:
     """Return the results of a `while`, with barriers in its test and its body."""
     start = loop.test_consts + loop.body_consts
     tested, used = given[: loop.test_consts], given[loop.test_consts : start]
@@ -140,7 +140,7 @@ def _while(eqn: Any, loop: jax_internals.While, given: Sequence[Any]) -> list[An
     )
 
 
-def _cond(eqn: Any, found: jax_internals.Branches, given: Sequence[Any]) -> list[Any]:
+def _cond(eqn: object, found: jax_internals.Branches, given: Sequence[Any]) -> list[Any]:
     """Return the results of a `cond`, with barriers in its branches."""
     branches = [lambda operands, branch=branch: _arrays(branch, operands) for branch in found.all]
     return list(jax.lax.switch(given[0].astype(int), branches, list(given[1:])))

@@ -74,23 +74,23 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
 # function: an ordinary selection.
 
 
-def _selected(*operands: Any, jaxpr: Any, **_: Any) -> list[Any]:
+def _selected(*operands: object, jaxpr: object, **_: object) -> list[Any]:
     """Return the results of the primitive without a branch."""
     return list(jaxpr_as_fun(jaxpr)(*operands))
 
 
-def _abstract(*_: Any, jaxpr: Any, **__: Any) -> list[Any]:
+def _abstract(*_: object, jaxpr: Any, **__: object) -> list[Any]:
     """Return the abstract values of the results."""
     return [v.aval for v in jaxpr.jaxpr.outvars]
 
 
-def _batch(operands: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _batch(operands: Sequence[object], dims: Sequence[object], **params: object) -> tuple[Any, Any]:
     """Batch the selection: with another axis of truth values, no work is skipped."""
     out = jax.vmap(functools.partial(_selected, **params), in_axes=tuple(dims))(*operands)
     return out, [0] * len(out)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Any, **_: Any) -> Any:
+def _jvp(primals: Sequence[object], tangents: Sequence[object], *, jaxpr: Any, **_: object) -> Any:
     """Differentiate the selection."""
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
     # Of a result that depends on none of these, the tangent is zero by its type.
@@ -109,7 +109,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Any, **_: An
     return out, [t if r else ad.Zero(jax.typeof(x).to_tangent_aval()) for x, t, r in changes]
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: Any, **_: Any) -> list[Any]:
+def _transpose(
+    cotangents: Sequence[object], *operands: Any, jaxpr: object, **_: object
+) -> list[Any]:
     """Transpose a selection that is linear in some of its operands."""
     linear = [i for i, x in enumerate(operands) if ad.is_undefined_primal(x)]
 
@@ -155,7 +157,7 @@ ad.primitive_transposes[_primitive] = _transpose
 partial_eval.dce_rules[_primitive] = _without_unused
 
 
-def empty(function: Callable[[Any], T], chunk: Any) -> T:
+def empty(function: Callable[[Any], T], chunk: object) -> T:
     """Return zeros shaped as a function's result for a chunk, as `otherwise` of `map_needed`."""
     shapes = jax.eval_shape(function, chunk)
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
@@ -166,7 +168,7 @@ def in_chunks(tree: T, count: int) -> T:
     return jax.tree.map(lambda x: x.reshape(count, -1, *x.shape[1:]), tree)
 
 
-def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: Any, otherwise: T) -> T:
+def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: object, otherwise: T) -> T:
     """Return `function` of each chunk that an environment needs, and `otherwise` of the others.
 
     On a CPU, a chunk that no environment of a register needs costs a test.
@@ -181,7 +183,7 @@ def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: Any, oth
         A pytree of the results, leaves (chunks, ..., batch).
     """
 
-    def step(_: None, given: tuple[jax.Array, Any]) -> tuple[None, T]:
+    def step(_: None, given: tuple[jax.Array, object]) -> tuple[None, T]:
         mine, chunk = given
         return None, where_needed(mine, lambda _: function(chunk), otherwise)
 
@@ -189,7 +191,7 @@ def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: Any, oth
     return jax.lax.scan(step, None, (needed[:, None], chunks))[1]
 
 
-def fold_needed(needed: jax.Array, function: Callable[[T, Any], T], start: T, chunks: Any) -> T:
+def fold_needed(needed: jax.Array, function: Callable[[T, Any], T], start: T, chunks: object) -> T:
     """Return `function(... function(start, chunk 0) ..., chunk n)` over the chunks that are needed.
 
     Args:
@@ -199,7 +201,7 @@ def fold_needed(needed: jax.Array, function: Callable[[T, Any], T], start: T, ch
         chunks: a pytree whose leaves are (chunks, ..., batch).
     """
 
-    def step(carry: T, given: tuple[jax.Array, Any]) -> tuple[T, None]:
+    def step(carry: T, given: tuple[jax.Array, object]) -> tuple[T, None]:
         mine, chunk = given
         return where_needed(mine, lambda carry: function(carry, chunk), carry), None
 

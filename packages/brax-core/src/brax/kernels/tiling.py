@@ -73,13 +73,13 @@ def _join_tiles(x: jax.Array) -> jax.Array:
     return tiles_last.reshape(*tiles_last.shape[:-2], -1)
 
 
-def split(items: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+def split(items: Sequence[object], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
     """Return the items that are not chosen, and those that are."""
     pairs = list(zip(items, chosen, strict=True))
     return [x for x, c in pairs if not c], [x for x, c in pairs if c]
 
 
-def merge(others: Sequence[Any], chosen: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+def merge(others: Sequence[object], chosen: Sequence[object], mask: Sequence[bool]) -> list[Any]:
     """Undo `split`: take from `chosen` where the mask is true, and from `others` elsewhere."""
     rest, given = iter(others), iter(chosen)
     return [next(given) if m else next(rest) for m in mask]

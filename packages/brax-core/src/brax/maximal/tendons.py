@@ -108,7 +108,7 @@ def summed(first: GroupedLoads, second: GroupedLoads) -> GroupedLoads:
     )
 
 
-def _sum(a: Any, b: Any) -> Any:
+def _sum(a: object, b: Any) -> Any:
     """Return the sum of two values, of which None is zero."""
     return b if a is None else a if b is None else a + b
 

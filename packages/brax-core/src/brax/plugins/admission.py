@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from brax.plugins import kinds
 from brax.plugins.records import Origin, Registered, Spec
@@ -22,7 +21,7 @@ class Rejected(Exception):
         self.remedy = remedy
 
 
-def arguments_of_a_hook(plugin: Any) -> Rejected:
+def arguments_of_a_hook(plugin: object) -> Rejected:
     """Return the reason to leave out a plugin with a hook that takes arguments."""
     for kind in kinds.KINDS.values():
         hook = getattr(plugin, kind.hook, None)
@@ -31,7 +30,7 @@ def arguments_of_a_hook(plugin: Any) -> Rejected:
     raise AssertionError("no hook takes arguments")
 
 
-def check_version(plugin: Any) -> None:
+def check_version(plugin: object) -> None:
     """Raise if a plugin was written for another version of this interface."""
     version = getattr(plugin, "BRAX_PLUGIN_API", None)
     # True equals 1, and so does 1.0; only the integer is a version.

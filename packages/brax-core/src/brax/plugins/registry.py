@@ -156,7 +156,7 @@ class Registry:
         self._discover()
         return list(self._statuses)
 
-    def register(self, plugin: Any, name: str, override: bool = False) -> None:
+    def register(self, plugin: object, name: str, override: bool = False) -> None:
         """Add a plugin that is not installed, for tests and notebooks.
 
         Args:
@@ -234,7 +234,7 @@ class Registry:
             if s.state == "failed":
                 _warn(f"plugin {s.origin} was left out: {s.reason}. {s.remedy}", s.error)
 
-    def _admit(self, origin: Origin, load: Callable[[], Any], override: bool = False) -> Status:
+    def _admit(self, origin: Origin, load: Callable[[], object], override: bool = False) -> Status:
         """Register everything that one plugin provides, or nothing of it."""
         claims: list[tuple[str, Spec]] = []
         try:
@@ -271,7 +271,7 @@ class Registry:
         self._indices.clear()
         return Status(origin, "loaded")
 
-    def _check_hooks(self, plugin: Any) -> None:
+    def _check_hooks(self, plugin: object) -> None:
         """Raise if a hook does not exist, or lacks its mark."""
         marked = [caller.name for caller in self._manager.get_hookcallers(plugin) or ()]
         hooks = [kind.hook for kind in KINDS.values()]
@@ -289,7 +289,7 @@ class Registry:
             if hasattr(plugin, name) and name not in marked:
                 raise Rejected(f"its {name} is not marked as a hook", "Mark it with @hookimpl")
 
-    def _collect(self, plugin: Any, claims: list[tuple[str, Spec]]) -> None:
+    def _collect(self, plugin: object, claims: list[tuple[str, Spec]]) -> None:
         """Call the plugin's hooks and add their specs to `claims`."""
         others = [other for other in self._manager.get_plugins() if other is not plugin]
         for kind in KINDS.values():

@@ -38,7 +38,7 @@ def solved(search: Callable[[T], R], refine: Callable[[T, R], R], problem: T) ->
     # Forward mode suffices: JAX transposes the linear passes for reverse mode.
     found = jax.custom_jvp(lambda arrays: search(whole(arrays)))
 
-    def derivative(primals: Any, tangents: Any) -> tuple[R, R]:
+    def derivative(primals: Any, tangents: object) -> tuple[R, R]:
         """Return the solution, and its tangent through the passes."""
         out = found(*primals)
         _, change = jax.jvp(lambda arrays: refine(whole(arrays), out), primals, tangents)
@@ -48,7 +48,7 @@ def solved(search: Callable[[T], R], refine: Callable[[T, R], R], problem: T) ->
     return found([leaves[i] for i in moving])
 
 
-def _moves(x: Any) -> bool:
+def _moves(x: object) -> bool:
     """Return whether a leaf is a floating-point array."""
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)
 

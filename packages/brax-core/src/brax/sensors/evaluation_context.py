@@ -149,7 +149,7 @@ class EvaluationContext:
         found = self.rate(lambda q, qd: self._frames_on(objects, link_frames(self.sys, q, qd)))
         return Spatial(found.ang, found.vel)
 
-    def rate(self, function: Callable[[jax.Array, jax.Array], Any]) -> Any:
+    def rate(self, function: Callable[[jax.Array, jax.Array], object]) -> Any:
         """Return the time derivative of a function of coordinates and velocities."""
 
         # A directional derivative along the motion: coordinates move by the velocities, and

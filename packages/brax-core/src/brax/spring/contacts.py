@@ -266,7 +266,7 @@ def update(
     impulse: ContactImpulse,
     velocity: Vec3,
     spin: Vec3 | None,
-    gain: tuple[Any, Any],
+    gain: tuple[object, Any],
 ) -> ContactImpulse:
     """Return impulses moved towards what the velocities ask for, within the friction cone.
 

@@ -35,7 +35,7 @@ def check_environment(env: Env, steps: int = 3) -> None:
     raise_problems(env, "environments", in_turn(env, *checks))
 
 
-def _interface(env: Any) -> Iterator[str]:
+def _interface(env: object) -> Iterator[str]:
     """Yield a problem if the object is not an `Env`, or its backend is not a name."""
     if not isinstance(env, Env):
         yield f"it must be a brax.env.Env, but is {type(env).__name__}"
@@ -59,7 +59,7 @@ def _structure(env: Env) -> Iterator[str]:
         yield f"jax.vmap over 2 keys gives done the shape {batch.done.shape}"
 
 
-def _paths(tree: Any) -> list[Any]:
+def _paths(tree: object) -> list[Any]:
     """Return the paths of a tree's leaves."""
     return [path for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
 

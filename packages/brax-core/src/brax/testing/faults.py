@@ -8,7 +8,7 @@ from brax.plugins.kinds import KINDS, resolve
 from brax.plugins.outputs.traced import single_precision
 
 
-def raise_problems(value: Any, what: str, problems: Iterable[str]) -> None:
+def raise_problems(value: object, what: str, problems: Iterable[str]) -> None:
     """Raise one error for all problems of an object, if there are any.
 
     Args:
@@ -23,7 +23,7 @@ def raise_problems(value: Any, what: str, problems: Iterable[str]) -> None:
         raise PluginError(f"{type(value).__name__} breaks the contract of {what}:{listed}")
 
 
-def in_turn(value: Any, *checks: Callable[[Any], Iterator[str]]) -> list[str]:
+def in_turn(value: object, *checks: Callable[[Any], Iterator[str]]) -> list[str]:
     """Return the problems of the first check that finds any."""
     # Later checks rely on what earlier ones found right, and would report consequences of a fault.
     return next(filter(None, (list(check(value)) for check in checks)), [])
@@ -33,7 +33,7 @@ def interface(kind: str) -> Callable[[Any], Iterator[str]]:
     """Return the check that an object is an instance of its kind's class, with a name."""
     cls = resolve(KINDS[kind].interface)
 
-    def check(value: Any) -> Iterator[str]:
+    def check(value: object) -> Iterator[str]:
         if not isinstance(value, cls):
             home = cls.__module__.removesuffix(".interface")
             yield f"it must be a {home}.{cls.__name__}, but is {type(value).__name__}"
@@ -47,7 +47,7 @@ def outputs(kind: str) -> Callable[[Any], Iterator[str]]:
     """Return the check of what an object's functions return, in single precision."""
     check = resolve(KINDS[kind].outputs)
 
-    def strict(value: Any) -> Iterator[str]:
+    def strict(value: object) -> Iterator[str]:
         with single_precision():
             yield from list(check(value))
 

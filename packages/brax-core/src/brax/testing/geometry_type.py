@@ -1,7 +1,6 @@
 """`check_geometry_type`: verifies that a geometry type follows its interface."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +43,7 @@ def check_geometry_type(kind: GeometryType, size: Sequence[float] | None = None)
     raise_problems(kind, "geometry types", problems)
 
 
-def _sized(kind: Any) -> bool:
+def _sized(kind: object) -> bool:
     """Return whether a type names its size parameters."""
     return isinstance(getattr(kind, "size_names", None), tuple)
 

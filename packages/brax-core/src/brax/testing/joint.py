@@ -94,7 +94,7 @@ def _first(q: tuple[jax.Array, ...]) -> list[float]:
     return [round(float(a[0, 0]), 3) for a in q]
 
 
-def _far(numbers: Any) -> bool:
+def _far(numbers: object) -> bool:
     """Return whether any number is not near zero."""
     leaves = jax.tree.leaves(numbers)
     # Negated, so that NaN counts as far.

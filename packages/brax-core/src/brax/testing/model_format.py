@@ -11,7 +11,7 @@ from brax.plugins.outputs.traced import describe
 from brax.testing.faults import in_turn, raise_problems
 
 
-def check_model_format(reader: Any, path: Path | str) -> None:
+def check_model_format(reader: object, path: Path | str) -> None:
     """Check one model format.
 
     `suffixes` must be a tuple that contains the suffix of the file. `load` must return a `System`
@@ -33,7 +33,7 @@ def check_model_format(reader: Any, path: Path | str) -> None:
     raise_problems(reader, "model formats", problems)
 
 
-def _interface(reader: Any, path: Path) -> Iterator[str]:
+def _interface(reader: object, path: Path) -> Iterator[str]:
     """Yield the problems of the suffixes and of `load`."""
     suffixes: Any = getattr(reader, "suffixes", None)
     if problem := key_problem("model_format", suffixes):

@@ -14,7 +14,7 @@ from brax.plugins.outputs.traced import describe
 from brax.testing.faults import in_turn, raise_problems
 
 
-def check_pipeline(pipeline: Any, system: System | None = None) -> None:
+def check_pipeline(pipeline: object, system: System | None = None) -> None:
     """Check one pipeline.
 
     `init` and `step` must return a `brax.base.State` of one structure with finite numbers, and
@@ -33,7 +33,7 @@ def check_pipeline(pipeline: Any, system: System | None = None) -> None:
     raise_problems(pipeline, "pipelines", problems)
 
 
-def _interface(pipeline: Any) -> Iterator[str]:
+def _interface(pipeline: object) -> Iterator[str]:
     """Yield the functions that a pipeline lacks."""
     for name in ("init", "step"):
         if not callable(getattr(pipeline, name, None)):

@@ -16,7 +16,7 @@ from brax.testing.faults import in_turn, raise_problems
 
 
 def check_trainer(
-    trainer: Any, environment: Env, path: Path | str | None = None, **settings: Any
+    trainer: object, environment: Env, path: Path | str | None = None, **settings: object
 ) -> None:
     """Check one trainer, by a short run.
 
@@ -38,7 +38,7 @@ def check_trainer(
     raise_problems(trainer, "trainers", problems)
 
 
-def _interface(trainer: Any) -> Iterator[str]:
+def _interface(trainer: object) -> Iterator[str]:
     """Yield the members that a trainer lacks."""
     if not isinstance(getattr(trainer, "name", None), str):
         yield "name must be a string"
@@ -47,7 +47,7 @@ def _interface(trainer: Any) -> Iterator[str]:
             yield f"it must have a function {name}"
 
 
-def _run(trainer: Any, environment: Env, path: Any, settings: dict[str, Any]) -> Iterator[str]:
+def _run(trainer: Any, environment: Env, path: object, settings: dict[str, Any]) -> Iterator[str]:
     """Yield the problems of a run, and of the policy that it saved."""
     try:
         out = trainer.train(environment, **settings)
@@ -60,7 +60,7 @@ def _run(trainer: Any, environment: Env, path: Any, settings: dict[str, Any]) ->
         yield from _loaded(trainer, environment, path, out)
 
 
-def _loaded(trainer: Any, environment: Env, path: Any, out: Any) -> Iterator[str]:
+def _loaded(trainer: Any, environment: Env, path: object, out: object) -> Iterator[str]:
     """Yield the problems of a policy that was loaded from a run."""
     try:
         policy = trainer.load_policy(path, deterministic=True)

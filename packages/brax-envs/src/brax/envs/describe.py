@@ -20,7 +20,7 @@ class Section(NamedTuple):
     rows: Sequence[tuple[str, ...]]
 
 
-def describe(env: Any) -> list[Section]:
+def describe(env: object) -> list[Section]:
     """Return everything that an environment's code declares.
 
     Returns:
@@ -49,13 +49,13 @@ def _sizes(env: Any) -> Section:
     return Section((), rows)
 
 
-def _physics(env: Any) -> Section:
+def _physics(env: object) -> Section:
     physics = getattr(env, "physics", {}).items()
     rows = [(backend, f"{p.timestep:g} s", str(p.n_frames)) for backend, p in physics]
     return Section(("pipeline", "physics step", "per step"), rows)
 
 
-def _observation(env: Any) -> Section:
+def _observation(env: object) -> Section:
     parts = slices(getattr(env, "observation_layout", ()))
     rows = [(f"{entries.start}:{entries.stop}", part.name, part.unit) for entries, part in parts]
     return Section(("entries", "observation", "unit"), rows)
@@ -68,7 +68,7 @@ def _metrics(env: Any) -> Section:
     return Section(("metric", ""), list(zip(metrics, terms, strict=True)))
 
 
-def _parameters(env: Any) -> Section:
+def _parameters(env: object) -> Section:
     headers = ("parameter", "value", "meaning")
     parameters = getattr(env, "parameters", None)
     if not dataclasses.is_dataclass(parameters):

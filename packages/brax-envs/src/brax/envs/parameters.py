@@ -37,7 +37,7 @@ def make_parameters(kind: type[P], given: dict[str, Any], environment: str) -> P
     return kind(**given)
 
 
-def _requirement(name: str, value: Any, default: Any) -> str:
+def _requirement(name: str, value: Any, default: object) -> str:
     """Return what a value should be, or an empty text if it is valid."""
     if isinstance(default, bool):
         return "" if isinstance(value, bool | np.bool_) else "True or False"
@@ -51,5 +51,5 @@ def _requirement(name: str, value: Any, default: Any) -> str:
     return "a number, at least 0" if name.endswith(NOT_NEGATIVE) and value < 0 else ""
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)

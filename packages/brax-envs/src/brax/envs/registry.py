@@ -10,7 +10,7 @@ from brax.errors import ConfigError
 from brax.plugins.outputs.environment import make
 
 
-def get_environment(env_name: str, **kwargs: Any) -> Env:
+def get_environment(env_name: str, **kwargs: object) -> Env:
     """Return a new environment.
 
     Args:
@@ -31,7 +31,7 @@ def create(
     action_repeat: int = 1,
     auto_reset: bool = True,
     batch_size: int | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Env:
     """Return a new environment with wrappers.
 
@@ -99,7 +99,7 @@ def register_environment(
     plugins.register(_Plugin(spec), name, override=taken is not None)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     """Return whether two classes or functions have the same name in the same module."""
     names = [(f.__module__, getattr(f, "__qualname__", None)) for f in (one, other)]
     return names[0] == names[1] and names[0][1] is not None

@@ -11,7 +11,7 @@ from brax.base import System
 from brax.errors import BraxError, ConfigError
 
 
-def kind(value: Any) -> str:
+def kind(value: object) -> str:
     """Return the type of a value for messages, with its module.
 
     The module tells apart classes of the same name: an environment's state is called State too.
@@ -23,7 +23,7 @@ def kind(value: Any) -> str:
     return f"the class {name}" if cls is value else name
 
 
-def path(value: Any, name: str = "path", error: type[BraxError] = ConfigError) -> Path:
+def path(value: object, name: str = "path", error: type[BraxError] = ConfigError) -> Path:
     """Return an argument as a path.
 
     Raises:
@@ -44,7 +44,7 @@ def path(value: Any, name: str = "path", error: type[BraxError] = ConfigError) -
     return Path(found)
 
 
-def text(value: Any, name: str, error: type[BraxError]) -> None:
+def text(value: object, name: str, error: type[BraxError]) -> None:
     """Check that an argument is text.
 
     Raises:
@@ -54,7 +54,7 @@ def text(value: Any, name: str, error: type[BraxError]) -> None:
         raise error(f"{name} must be str or bytes, got {kind(value)}; a file is read by load(path)")
 
 
-def system(value: Any, error: type[BraxError] = ConfigError) -> None:
+def system(value: object, error: type[BraxError] = ConfigError) -> None:
     """Check that an argument is a system.
 
     Raises:
@@ -65,7 +65,7 @@ def system(value: Any, error: type[BraxError] = ConfigError) -> None:
         raise error(f"sys must be a System, got {kind(value)}: {advice}")
 
 
-def mapping(value: Any, name: str, of: str) -> None:
+def mapping(value: object, name: str, of: str) -> None:
     """Check that an argument is a dictionary whose keys are text.
 
     Raises:
@@ -90,7 +90,7 @@ def number(value: Any, name: str) -> float:
     raise ConfigError(f"{name} must be a number, got {value!r:.60}")
 
 
-def numbers(value: Any, name: str, dtype: Any = np.float32) -> np.ndarray:
+def numbers(value: object, name: str, dtype: Any = np.float32) -> np.ndarray:
     """Return an argument as an array of numbers.
 
     Raises:

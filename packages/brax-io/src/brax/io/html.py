@@ -85,8 +85,8 @@ def render(
     *,
     dt: float | None = None,
     title: str = "",
-    series: Mapping[str, Any] | None = None,
-    forces: Any = None,
+    series: Mapping[str, object] | None = None,
+    forces: object = None,
 ) -> Page:
     """Return a page that plays a trajectory and requests nothing from the network.
 
@@ -241,7 +241,7 @@ def live_page(sys: System, numbers: Mapping[str, np.ndarray], *, dt: float, titl
     return _page(title, _part(sys, numbers, title, dt, None, live=True), None, live=True)
 
 
-def _series(name: str, values: Any, frames: int) -> np.ndarray:
+def _series(name: str, values: object, frames: int) -> np.ndarray:
     row = _arguments.numbers(values, f"series '{name}'")
     if row.ndim not in (1, 2) or len(row) != frames or row.size == 0:
         raise ConfigError(
@@ -309,7 +309,7 @@ def _policy(code: str) -> str:
     return f"default-src 'none'; script-src 'sha256-{digest}'; img-src data:"
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     """Return JSON that no text in it can break out of.
 
     The escapes keep a name in the model from ending the `<script>` element or opening another.

@@ -29,7 +29,7 @@ def render_array(
     trajectory: State | Sequence[State],
     height: int = 240,
     width: int = 320,
-    camera: Any = None,
+    camera: object = None,
 ) -> np.ndarray:
     """Draw a trajectory as arrays of pixels.
 
@@ -63,7 +63,7 @@ def render(
     trajectory: State | Sequence[State],
     height: int = 240,
     width: int = 320,
-    camera: Any = None,
+    camera: object = None,
     fmt: str = "png",
     *,
     dt: float | None = None,
@@ -122,7 +122,7 @@ def _states(trajectory: State | Sequence[State]) -> State | Sequence[State]:
 
 
 def _pictures(
-    sys: System, pos: np.ndarray, rot: np.ndarray, height: int, width: int, camera: Any
+    sys: System, pos: np.ndarray, rot: np.ndarray, height: int, width: int, camera: object
 ) -> Iterator[np.ndarray]:
     """Yield the pictures in order, and release the renderer after the last one."""
     with canvas(sys, height, width, camera) as drawing:

@@ -115,7 +115,7 @@ READER = SimpleNamespace(suffixes=(".json",), load=load)
 """The reader, as the plugin registry uses it."""
 
 
-def _encode(value: Any, place: str) -> Any:
+def _encode(value: object, place: str) -> Any:
     """Return a part of a system as JSON values."""
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -167,7 +167,7 @@ class _Reader:
     def __init__(self, problems: list[str]) -> None:
         self._problems = problems
 
-    def read(self, value: Any, wanted: Any, place: str) -> Any:
+    def read(self, value: object, wanted: object, place: str) -> Any:
         """Return the value as `wanted`; return None and note the problem if it does not fit."""
         if typing.get_origin(wanted) is types.UnionType:
             (wanted,) = (part for part in typing.get_args(wanted) if part is not types.NoneType)
@@ -187,7 +187,7 @@ class _Reader:
     def _reject(self, problem: str) -> None:
         self._problems.append(problem)
 
-    def _array(self, value: Any, place: str) -> Any:
+    def _array(self, value: object, place: str) -> Any:
         if not isinstance(value, dict) or set(value) != {"dtype", "shape", "values"}:
             return self._reject(f"{place}: expected an array with dtype, shape and values")
         values = value["values"]
@@ -200,7 +200,7 @@ class _Reader:
             return self._reject(f"{place}: contains something else than numbers")
         return jnp.asarray(array)
 
-    def _tuple(self, value: Any, kinds: tuple[Any, ...], place: str) -> Any:
+    def _tuple(self, value: object, kinds: tuple[object, ...], place: str) -> Any:
         if not isinstance(value, list):
             return self._reject(f"{place}: expected a list, got {value!r:.60}")
         if kinds[-1] is Ellipsis:
@@ -210,7 +210,7 @@ class _Reader:
         pairs = zip(value, kinds, strict=True)
         return tuple(self.read(x, kind, f"{place}[{i}]") for i, (x, kind) in enumerate(pairs))
 
-    def _dataclass(self, value: Any, cls: Any, place: str) -> Any:
+    def _dataclass(self, value: object, cls: Any, place: str) -> Any:
         if not isinstance(value, dict):
             return self._reject(f"{place}: expected an object, got {value!r:.60}")
         hints = typing.get_type_hints(cls)

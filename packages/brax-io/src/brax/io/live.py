@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             pass  # the page was closed
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Print nothing."""
 
 
@@ -193,7 +193,7 @@ def _ctrl_c() -> Iterator[Callable[[], bool]]:
         return
     pressed: list[int] = []
 
-    def note(number: int, frame: Any) -> None:
+    def note(number: int, frame: object) -> None:
         pressed.append(number)
         signal.signal(number, before)
 
@@ -224,7 +224,7 @@ def _publish(
         server.publish(frame)
 
 
-def _numbers(sys: System, state: State, series: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _numbers(sys: System, state: State, series: Mapping[str, object]) -> dict[str, np.ndarray]:
     shown = {f"series/{name}": np.asarray(value)[None] for name, value in series.items()}
     return motion.moment(sys, state) | shown
 

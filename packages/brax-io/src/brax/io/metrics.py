@@ -16,13 +16,13 @@ class Writer:
 
         self._writer: Any = SummaryWriter(logdir=logdir)
 
-    def write_scalars(self, step: int, scalars: Mapping[str, Any]) -> None:
+    def write_scalars(self, step: int, scalars: Mapping[str, object]) -> None:
         """Write numbers by name at a step."""
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
-    def write_hparams(self, hparams: Mapping[str, Any]) -> None:
+    def write_hparams(self, hparams: Mapping[str, object]) -> None:
         """Write settings by name."""
         self._writer.add_hparams(dict(hparams), {})
 

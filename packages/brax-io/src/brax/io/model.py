@@ -26,7 +26,7 @@ PARAMS_FORMAT_VERSION = 1
 _TREE = "params.json"
 
 
-def save_params(path: str | os.PathLike[str], params: Any) -> None:
+def save_params(path: str | os.PathLike[str], params: object) -> None:
     """Write a tree of parameters to one file, atomically.
 
     Args:
@@ -105,7 +105,7 @@ def _read(path: str | os.PathLike[str], file: IO[bytes]) -> Any:
 def _encode(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
     """Return a part of a tree as JSON values; its arrays go to `arrays`, by path."""
 
-    def inner(parts: Mapping[str, Any]) -> dict[str, Any]:
+    def inner(parts: Mapping[str, object]) -> dict[str, Any]:
         return {k: _encode(v, f"{place}/{k}".lstrip("/"), arrays) for k, v in parts.items()}
 
     if value is None or isinstance(value, bool | int | float | str):
@@ -157,7 +157,7 @@ def _put(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any
     return {"array": name, "dtype": array.dtype.name, "shape": array.shape}
 
 
-def _decode(node: Any, array: Callable[[Mapping[str, Any]], np.ndarray]) -> Any:
+def _decode(node: object, array: Callable[[Mapping[str, Any]], np.ndarray]) -> Any:
     """Return a part of a tree from its description."""
     if not isinstance(node, dict):
         return node

@@ -7,7 +7,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 
-def jax_to_torch(value: Any, device: torch.device | str | None = None) -> Any:
+def jax_to_torch(value: object, device: torch.device | str | None = None) -> Any:
     """Return the arrays of a tree as tensors.
 
     Tensors on the device of their array share its memory, which is immutable: `clone` a tensor
@@ -21,7 +21,7 @@ def jax_to_torch(value: Any, device: torch.device | str | None = None) -> Any:
     return tensors if device is None else jax.tree.map(lambda t: t.to(device), tensors)
 
 
-def torch_to_jax(value: Any) -> Any:
+def torch_to_jax(value: object) -> Any:
     """Return the tensors of a tree as arrays on the same device.
 
     They are copied, so later changes of the tensors do not matter.

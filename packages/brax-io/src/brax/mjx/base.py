@@ -65,12 +65,12 @@ class State(base.State):
         return super().replace(**changes)
 
 
-def _parts(data: Any) -> tuple[Any, ...]:
+def _parts(data: object) -> tuple[Any, ...]:
     """Return MJX's data, and the part of it that MJX calls its implementation's."""
     return data, getattr(data, "_impl", None)
 
 
-def _names(owner: Any) -> set[str]:
+def _names(owner: object) -> set[str]:
     """Return the names of the fields of a dataclass."""
     # In a tree of axes for `jax.vmap`, the data is not MJX's.
     return {f.name for f in dataclasses.fields(owner)} if dataclasses.is_dataclass(owner) else set()

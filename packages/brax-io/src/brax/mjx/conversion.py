@@ -155,7 +155,7 @@ def _unknown(part: Any) -> Iterator[str]:
             yield f"{type(part).__name__}.{field.name} is not translated"
 
 
-def _by_joint(sys: System, values: Any) -> list[np.ndarray]:
+def _by_joint(sys: System, values: object) -> list[np.ndarray]:
     """Return numbers of the degrees of freedom, split by joint."""
     starts = sys.joint_qd_start()
     return np.split(np.asarray(values, float), starts[1:]) if starts else []
@@ -268,7 +268,7 @@ def _actuators(spec: mujoco.MjSpec, sys: System) -> None:
                 setattr(made, f"{key}range", bound)
 
 
-def _first(element: Any, name: str, value: float) -> None:
+def _first(element: object, name: str, value: float) -> None:
     """Set a coefficient, which newer versions of MuJoCo extend to a polynomial's coefficients."""
     now = getattr(element, name)
     setattr(element, name, value if np.ndim(now) == 0 else [value, *np.zeros(len(now) - 1)])

@@ -94,7 +94,7 @@ def mjx_model(sys: System) -> Any:
 
 
 @functools.lru_cache(maxsize=16)
-def _known(structure: Any, leaves: tuple[tuple[str, tuple[int, ...], bytes], ...]) -> Any:
+def _known(structure: object, leaves: tuple[tuple[str, tuple[int, ...], bytes], ...]) -> Any:
     arrays = [np.frombuffer(data, kind).reshape(shape) for kind, shape, data in leaves]
     sys = jax.tree.unflatten(structure, arrays)
     # Within a traced function the model's arrays would become tracers.
@@ -162,8 +162,8 @@ def _from_file(sys: System) -> Any:
 @functools.lru_cache(maxsize=16)
 def _of_file(
     file: FileModel,
-    cone: Any,
-    integrator: Any,
+    cone: object,
+    integrator: object,
     eulerdamp: bool,
     iterations: int | None,
     ls_iterations: int | None,

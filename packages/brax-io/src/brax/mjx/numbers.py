@@ -98,7 +98,7 @@ def file_bodies(sys: System) -> np.ndarray:
     return np.array([names.index(name) for name in sys.link_names], int)
 
 
-def _is_traced(value: Any) -> bool:
+def _is_traced(value: object) -> bool:
     return isinstance(value, jax.core.Tracer)
 
 
@@ -125,7 +125,7 @@ def _with_option(model: Any, sys: System, name: str) -> Any:
     return model.replace(opt=model.opt.replace(**changes))
 
 
-def _values(model: Any, sys: System, path: str) -> dict[str, Any] | None:
+def _values(model: object, sys: System, path: str) -> dict[str, Any] | None:
     """Return the arrays of MuJoCo's names that the numbers at a path change.
 
     Returns:
@@ -156,7 +156,7 @@ def _values(model: Any, sys: System, path: str) -> dict[str, Any] | None:
     return {name: np.asarray(value) if isinstance(now, np.ndarray) else value}
 
 
-def _by_body(model: Any, sys: System, name: str) -> Any:
+def _by_body(model: object, sys: System, name: str) -> Any:
     """Return MuJoCo's array with the rows of the links."""
     return getattr(model, name).at[file_bodies(sys)].set(flat.read(sys, name)[1:])
 
@@ -280,7 +280,7 @@ def _gears(model: Any, sys: System) -> dict[str, Any]:
     return {"actuator_gear": gear}
 
 
-def _tendon_ranges(model: Any, sys: System) -> dict[str, Any]:
+def _tendon_ranges(model: object, sys: System) -> dict[str, Any]:
     return {"tendon_range": jnp.stack(sys.tendon.limit, axis=-1)}
 
 

@@ -86,7 +86,7 @@ class Mjx:
         start = _data(model, state).replace(ctrl=act)
         applied = start.xfrc_applied
 
-        def frame(_: Any, data: Any) -> Any:
+        def frame(_: object, data: Any) -> Any:
             if external is not None:
                 wrench, bodies = _wrench(sys, model, data, external), link_bodies(sys)
                 data = data.replace(xfrc_applied=applied.at[bodies].add(wrench))
@@ -101,7 +101,7 @@ MJX = Mjx()
 init, step = MJX.init, MJX.step
 
 
-def _data(model: Any, state: AnyState) -> Any:
+def _data(model: object, state: AnyState) -> Any:
     """Return MJX's data of a state; new data if it is a state of another pipeline."""
     data = state.data if isinstance(state, State) else library().make_data(model)
     # The fields of the state count: users replace those.
@@ -127,7 +127,7 @@ def _wrench(sys: System, model: Any, data: Any, external: Force) -> jax.Array:
     return jnp.concatenate([external.vel, torque], axis=1)
 
 
-def _state(sys: System, model: Any, data: Any) -> State:
+def _state(sys: System, model: object, data: Any) -> State:
     """Return the state with MJX's data; the links' frames are those of its coordinates."""
     q, qd = data.qpos, data.qvel
     return State(

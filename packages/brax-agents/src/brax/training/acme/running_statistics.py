@@ -96,7 +96,7 @@ class RowStatistics(Base):
     """Variance of the samples, leaves (rows, ...)."""
 
 
-def init_state(nest: Any, std_eps: float = 0.0, mode: str = "welford") -> RunningStatisticsState:
+def init_state(nest: object, std_eps: float = 0.0, mode: str = "welford") -> RunningStatisticsState:
     """Return the statistics of no samples: mean 0, standard deviation 1.
 
     Args:
@@ -123,7 +123,7 @@ def init_state(nest: Any, std_eps: float = 0.0, mode: str = "welford") -> Runnin
 
 def update(
     state: RunningStatisticsState,
-    batch: Any,
+    batch: object,
     *,
     weights: jax.Array | None = None,
     std_min_value: float = _LEAST_STD,
@@ -171,7 +171,7 @@ def update(
     return _merged(state, number, moments, std_min_value, std_max_value)
 
 
-def rows_of(batch: Any) -> RowStatistics:
+def rows_of(batch: object) -> RowStatistics:
     """Return the statistics of no samples, for rows like those of a batch, leaves (rows, ...)."""
     rows = jax.tree.leaves(batch)[0].shape[0]
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, _real(x.dtype)), batch)
@@ -184,7 +184,7 @@ def rows_of(batch: Any) -> RowStatistics:
     return RowStatistics(origin, jnp.zeros(rows, jnp.float32), zeros, zeros)
 
 
-def update_rows(rows: RowStatistics, batch: Any, weights: jax.Array) -> RowStatistics:
+def update_rows(rows: RowStatistics, batch: object, weights: jax.Array) -> RowStatistics:
     """Add one sample to each row, except those that are not finite or have weight 0, (rows,).
 
     Source: Welford (1962).
@@ -244,7 +244,7 @@ def _along_rows(numbers: jax.Array, like: jax.Array) -> jax.Array:
 def _merged(
     state: RunningStatisticsState,
     number: jax.Array,
-    moments: Any,
+    moments: object,
     std_min_value: float,
     std_max_value: float,
 ) -> RunningStatisticsState:
@@ -274,7 +274,7 @@ def _merged(
     return state.replace(mean=mean, std=std, variance=variance, rest=rest, count=count)
 
 
-def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None = None) -> Any:
+def normalize(batch: object, mean_std: NestedMeanStd, max_abs_value: float | None = None) -> Any:
     """Scale every feature to mean 0 and standard deviation 1, optionally clipped; skip integers."""
 
     def scale(x: jax.Array, mean: jax.Array, std: jax.Array) -> jax.Array:
@@ -286,7 +286,7 @@ def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None =
     return jax.tree.map(scale, batch, mean_std.mean, mean_std.std)
 
 
-def denormalize(batch: Any, mean_std: NestedMeanStd) -> Any:
+def denormalize(batch: object, mean_std: NestedMeanStd) -> Any:
     """Undo `normalize`."""
     return jax.tree.map(lambda x, m, s: x * s + m, batch, mean_std.mean, mean_std.std)
 
@@ -296,7 +296,7 @@ def _real(dtype: Any) -> Any:
     return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.float32
 
 
-def _batch_axes(sample: Any, batch: Any) -> tuple[int, ...]:
+def _batch_axes(sample: object, batch: object) -> tuple[int, ...]:
     """Return the leading axes that all leaves of a batch have in front of the sample's shape."""
     sample_leaves, batch_leaves = jax.tree.leaves(sample), jax.tree.leaves(batch)
     shape = batch_leaves[0].shape[: batch_leaves[0].ndim - sample_leaves[0].ndim]
@@ -309,7 +309,7 @@ def _batch_axes(sample: Any, batch: Any) -> tuple[int, ...]:
     return tuple(range(len(shape)))
 
 
-def _finite_samples(batch: Any, axes: tuple[int, ...]) -> jax.Array:
+def _finite_samples(batch: object, axes: tuple[int, ...]) -> jax.Array:
     """Return whether each sample is finite in all of its features, with the batch axes as shape."""
     finite = [
         jnp.all(jnp.isfinite(x), axis=tuple(range(len(axes), x.ndim)))
@@ -329,7 +329,9 @@ def _plus(total: jax.Array, rest: jax.Array, amount: jax.Array) -> tuple[jax.Arr
     return new, (total - (new - added)) + (amount - added)
 
 
-def _over_axis(nest: Any, number: jax.Array, moments: Any, axis_name: str) -> tuple[jax.Array, Any]:
+def _over_axis(
+    nest: object, number: jax.Array, moments: object, axis_name: str
+) -> tuple[jax.Array, Any]:
     """Return number, means and variances of the samples of all members of a mapped axis."""
     total = jax.lax.psum(number, axis_name)
 

@@ -11,7 +11,7 @@ MANIFEST_FILE = "manifest.json"
 """File name of a manifest."""
 
 
-def write(folder: Path, extra: Mapping[str, Any]) -> None:
+def write(folder: Path, extra: Mapping[str, object]) -> None:
     """Write the manifest of all files in a folder, and wait until everything is on the disk.
 
     Args:
@@ -64,7 +64,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _problem(path: Path, entry: Mapping[str, Any]) -> str:
+def _problem(path: Path, entry: Mapping[str, object]) -> str:
     """Return a description of what is wrong with a file, or an empty string."""
     if not path.is_file():
         return f"file {path.name} is missing"
@@ -82,6 +82,6 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _checksum(body: Mapping[str, Any]) -> str:
+def _checksum(body: Mapping[str, object]) -> str:
     """Return the SHA-256 of a manifest's content, whatever the order of its entries."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

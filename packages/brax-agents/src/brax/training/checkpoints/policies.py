@@ -81,7 +81,7 @@ def params_from_checkpoint(found: checkpoint.Checkpoint) -> PolicyParams | Actor
 
 
 def save_params(
-    agent: str, path: Path | str, step: int, params: Any, config: Mapping[str, Any]
+    agent: str, path: Path | str, step: int, params: object, config: Mapping[str, Any]
 ) -> Path:
     """Save parameters without a training state; arguments and errors as `Agent.save`."""
     if config.get("agent") != agent or "network" not in config:
@@ -169,7 +169,7 @@ def restore_policy(
 
 
 def describe_networks(
-    own: Sequence[Callable[..., Any]], factory: Callable[..., Any]
+    own: Sequence[Callable[..., object]], factory: Callable[..., object]
 ) -> dict[str, Any]:
     """Return a description of a network factory that JSON can represent.
 
@@ -192,7 +192,7 @@ def describe_networks(
 
 
 def recorded_factory(
-    own: Sequence[Callable[..., Any]], found: checkpoint.Checkpoint
+    own: Sequence[Callable[..., object]], found: checkpoint.Checkpoint
 ) -> Callable[..., Any]:
     """Return the network factory that a checkpoint describes.
 

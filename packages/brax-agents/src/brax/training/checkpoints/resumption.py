@@ -41,7 +41,7 @@ def recorded_settings(path: Path | str | None, names: Sequence[str]) -> dict[str
 
 
 def read_starting_point(
-    path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig
+    path: Path | str, like: object, record: Mapping[str, Any], config: RunConfig
 ) -> StartingPoint:
     """Read the training state to continue from.
 
@@ -86,14 +86,14 @@ def read_starting_point(
     )
 
 
-def _without_none(value: Any) -> Any:
+def _without_none(value: object) -> Any:
     """Return a dictionary without the entries that are None: a newer setting that is not used."""
     if not isinstance(value, dict):
         return value
     return {name: entry for name, entry in value.items() if entry is not None}
 
 
-def _first_difference(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
+def _first_difference(name: str, saved: object, now: object) -> tuple[str, Any, Any]:
     """Return the first entry in which two values differ: its dotted name and both values."""
     if isinstance(saved, Mapping) and isinstance(now, Mapping):
         for key in [*now, *saved]:
@@ -102,7 +102,7 @@ def _first_difference(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
     return name, saved, now
 
 
-def check_params(params: Any, like: Any) -> dict[str, Any]:
+def check_params(params: object, like: Any) -> dict[str, Any]:
     """Check that parameters to start from fit the agent's and are finite.
 
     Args:

@@ -67,7 +67,7 @@ class Run:
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", "utf-8")
         temporary.rename(folder / RUN_FILE)
 
-    def with_config(self, **changes: Any) -> "Run":
+    def with_config(self, **changes: object) -> "Run":
         """Return this run with some settings of the trainer changed, and today's versions."""
         return replace(self, config={**self.config, **changes}, versions=package_versions())
 

@@ -16,7 +16,7 @@ from brax.training.distributed import hosts
 class StateSaver(Protocol):
     """A saver of training states, which works while training continues."""
 
-    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+    def begin(self, step: int, state: object, metrics: Mapping[str, object]) -> None:
         """Take a training state after a number of training steps; it is written in the background.
 
         `metrics` are those of an evaluation, if there was one, and `training/walltime`.
@@ -32,7 +32,7 @@ class StateSaver(Protocol):
 class Saver:
     """A saver to one folder. Only the first process writes; all take part in gathering a state."""
 
-    def __init__(self, folder: Path | str, record: Mapping[str, Any], config: RunConfig) -> None:
+    def __init__(self, folder: Path | str, record: Mapping[str, object], config: RunConfig) -> None:
         """Take the folder.
 
         Args:
@@ -60,7 +60,7 @@ class Saver:
             steps = step * self._config.env_steps_per_training_step
             self._writer.start(steps, self._config.overwrite_checkpoints)
 
-    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+    def begin(self, step: int, state: object, metrics: Mapping[str, Any]) -> None:
         """Take a training state; its mean evaluation return is the checkpoint's score."""
         # Every process takes part, also those that do not write: it is a collective operation.
         state = hosts.gather(state)
@@ -122,13 +122,13 @@ class SaverGroup:
     def __init__(
         self,
         savers: Sequence[StateSaver],
-        part: Callable[[Any, int], Any],
-        of: Callable[[Mapping[str, Any], int], Mapping[str, Any]],
+        part: Callable[[Any, int], object],
+        of: Callable[[Mapping[str, Any], int], Mapping[str, object]],
     ) -> None:
         """Store the savers, with functions that select one saver's part of states and metrics."""
         self._savers, self._part, self._of = savers, part, of
 
-    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+    def begin(self, step: int, state: object, metrics: Mapping[str, object]) -> None:
         """Take all parts."""
         for i, saver in enumerate(self._savers):
             saver.begin(step, self._part(state, i), self._of(metrics, i))

@@ -99,7 +99,7 @@ class Writer:
         self._thread.shutdown()
         self._lock.close()
 
-    def save(self, steps: int, tree: Any, record: Mapping[str, Any]) -> Path:
+    def save(self, steps: int, tree: object, record: Mapping[str, object]) -> Path:
         """Save a tree of arrays; return when it is on disk.
 
         Args:
@@ -115,7 +115,7 @@ class Writer:
         self.finish()
         return self._path(steps)
 
-    def begin(self, steps: int, tree: Any, record: Mapping[str, Any]) -> None:
+    def begin(self, steps: int, tree: object, record: Mapping[str, object]) -> None:
         """Copy a tree of arrays to the host and return; a thread writes it.
 
         The arrays may be donated or changed at once. Arguments as `save`.
@@ -154,7 +154,7 @@ class Writer:
         return self.folder / f"{steps:012d}"
 
     def _commit(
-        self, steps: int, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]
+        self, steps: int, arrays: Mapping[str, np.ndarray], record: Mapping[str, object]
     ) -> None:
         """Write a checkpoint under a temporary name, then rename it: it appears whole or not."""
         target = self._path(steps)
@@ -208,7 +208,7 @@ class Writer:
         return target.rename(self.folder / f"{_TEMPORARY_PREFIX}old-{target.name}")
 
 
-def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
+def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, object]) -> None:
     """Write the files of a checkpoint and wait for the disk."""
     if folder.exists():
         shutil.rmtree(folder)

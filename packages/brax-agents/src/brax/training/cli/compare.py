@@ -90,7 +90,7 @@ def print_table(table: Sequence[dict[str, Any]], metric: str) -> None:
     console.print(view)
 
 
-def _to_json(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _to_json(entry: Mapping[str, object]) -> dict[str, Any]:
     """Return a row in a form that JSON can represent: null where an interval is not known."""
     return {
         name: [None if math.isnan(v) else v for v in x] if isinstance(x, comparison.Estimate) else x

@@ -13,7 +13,7 @@ from brax.training.cli.run_settings import parameters, with_randomization
 from brax.training.distributed import hosts
 
 
-def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: Any) -> None:
+def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: object) -> None:
     """Run the trainer, with loggers, display and checkpoints in the run's folder.
 
     Args:

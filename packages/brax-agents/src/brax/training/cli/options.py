@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -64,11 +63,11 @@ def distributed_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @functools.wraps(command)
     def joined(
-        *args: Any,
+        *args: object,
         coordinator: str | None,
         num_processes: int | None,
         process_id: int | None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         hosts.join(coordinator, num_processes, process_id)
         command(*args, **kwargs)

@@ -21,7 +21,7 @@ names.
 
 
 def prepare_run(
-    env: str, trainer: str | None, preset: str, changes: Iterable[str], **more: Any
+    env: str, trainer: str | None, preset: str, changes: Iterable[str], **more: object
 ) -> tuple[run_directory.Run, Any]:
     """Return the run that a user asks for, checked before a folder is made.
 
@@ -56,7 +56,7 @@ def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
 
 
-def with_randomization(config: Mapping[str, Any], environment: Any) -> dict[str, Any]:
+def with_randomization(config: Mapping[str, object], environment: object) -> dict[str, Any]:
     """Return the settings with `randomization_fn` as a function, where it is given by name.
 
     Raises:
@@ -83,7 +83,7 @@ def with_randomization(config: Mapping[str, Any], environment: Any) -> dict[str,
     return {**config, "randomization_fn": found}
 
 
-def check(trainer: str, config: Mapping[str, Any]) -> None:
+def check(trainer: str, config: Mapping[str, object]) -> None:
     """Reject settings that the trainer would reject, and those that the command itself sets.
 
     Raises:
@@ -147,7 +147,7 @@ def merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def make_environment(name: str, settings: Any) -> Any:
+def make_environment(name: str, settings: object) -> Any:
     """Make an environment by name.
 
     Raises:

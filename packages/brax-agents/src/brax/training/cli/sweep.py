@@ -98,7 +98,7 @@ def sweep(
     compare.print_table(compare.comparison_rows(list(asked), metric), metric)
 
 
-def variations(vary: Mapping[str, Any], samples: int | None) -> list[Variation]:
+def variations(vary: Mapping[str, object], samples: int | None) -> list[Variation]:
     """Return every combination of the settings that vary, or a number of random ones.
 
     More samples begin with the same ones.
@@ -141,7 +141,7 @@ class Range(dict[str, Any]):
     """A range to draw from: `low`, `high`, and `log` for a uniform logarithm."""
 
 
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, Any]]:
     """Yield the settings that vary, by dotted key.
 
     Raises:
@@ -156,7 +156,7 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, A
             yield prefix + key, value
 
 
-def _range(key: str, value: Mapping[str, Any]) -> Range:
+def _range(key: str, value: Mapping[str, object]) -> Range:
     """Return a range, checked.
 
     Raises:
@@ -264,7 +264,7 @@ def _train_together(
             stack.callback(each.close)
         progress = stack.enter_context(Progress(title, int(settings.get("num_timesteps", 0))))
 
-        def report(i: int, step: int, metrics: Mapping[str, Any]) -> None:
+        def report(i: int, step: int, metrics: Mapping[str, object]) -> None:
             loggers[i].write(step, metrics)
             reported.append(metrics)
             if i == len(seeds) - 1:

@@ -103,7 +103,7 @@ def shard(tree: T, mesh: Mesh, axis: int = 0) -> T:
 
 def grad(
     loss: Callable[[Any, Callable[[Apply], Apply]], tuple[jax.Array, T]],
-    weights: Any,
+    weights: object,
     mesh: Mesh,
     rows: int,
 ) -> tuple[Any, T]:
@@ -138,11 +138,11 @@ def grad(
 def _on_shards(apply: Apply, mesh: Mesh) -> Apply:
     """Return a network of which every device applies its own copy to its share of the rows."""
 
-    def own(normalizer: Any, copies: Any, *inputs: Any) -> Any:
+    def own(normalizer: object, copies: object, *inputs: object) -> Any:
         # Inside, the axis of copies has length 1.
         return apply(normalizer, jax.tree.map(lambda x: x[0], copies), *inputs)
 
-    def on_shares(normalizer: Any, copies: Any, *inputs: Any) -> Any:
+    def on_shares(normalizer: object, copies: object, *inputs: object) -> Any:
         rows = PartitionSpec(ENVS_AXIS)
         specs = (PartitionSpec(), *[rows] * (1 + len(inputs)))
         # Batched over copies by `vmap` instead, XLA's CPU compiler made products that read columns:

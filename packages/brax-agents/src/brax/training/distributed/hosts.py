@@ -125,7 +125,7 @@ def explain_lost_process() -> Iterator[None]:
 
 
 @explain_lost_process()
-def _all_gather(values: Any) -> np.ndarray:
+def _all_gather(values: object) -> np.ndarray:
     """Return the values of all processes, in order, (processes, ...)."""
     # The first device of each process: `reversed` lets it win.
     devices = {device.process_index: device for device in reversed(jax.devices())}
@@ -185,7 +185,7 @@ def _exchange_failures(own: Exception | None) -> BraxError | None:
     return TrainingError(f"{where}{name}: {message.strip()}")
 
 
-def check_consistent(settings: Mapping[str, Any]) -> None:
+def check_consistent(settings: Mapping[str, object]) -> None:
     """Reject processes that have different settings.
 
     Raises:
@@ -204,7 +204,7 @@ def check_consistent(settings: Mapping[str, Any]) -> None:
         )
 
 
-def gather(tree: Any) -> Any:
+def gather(tree: object) -> Any:
     """Return a tree of which this process has every leaf whole."""
     return tree if is_single_process() else _replicate(jax.tree.leaves(tree)[0].sharding.mesh)(tree)
 

@@ -40,7 +40,7 @@ class PolicyNetworks:
     squash: Callable[[jax.Array], jax.Array]
     """Function from the network's outputs to actions."""
 
-    def act(self, normalizer: Any, policy_params: Any, observation: Any) -> jax.Array:
+    def act(self, normalizer: Any, policy_params: object, observation: object) -> jax.Array:
         """Return the action at an observation."""
         return self.squash(self.policy_network.apply(normalizer, policy_params, observation))
 
@@ -94,7 +94,7 @@ class SearchLearner(Learner):
 
     @abc.abstractmethod
     def gradient(
-        self, policy: Any, noise: Any, plus: jax.Array, minus: jax.Array
+        self, policy: Any, noise: object, plus: jax.Array, minus: jax.Array
     ) -> tuple[Any, dict[str, jax.Array]]:
         """Return the gradient to descend along, and numbers to report.
 

@@ -58,7 +58,7 @@ class Sample(NamedTuple):
     """The true observation after the step."""
 
     @staticmethod
-    def like(observation: Any, action_size: int) -> "Sample":
+    def like(observation: object, action_size: int) -> "Sample":
         """Return a single sample of zeros, which gives the buffer its shapes."""
         number, action = jnp.zeros(()), jnp.zeros(action_size)
         return Sample(observation, action, number, number, observation)
@@ -89,12 +89,12 @@ class ReplayBufferState(NamedTuple):
 class ReplayBuffer:
     """A buffer of the last samples of every environment, from which batches are drawn uniformly."""
 
-    def __class_getitem__(cls, _: Any) -> type[Self]:
+    def __class_getitem__(cls, _: object) -> type[Self]:
         """Return the class: annotations may name the types of its state and its samples."""
         return cls
 
     def __init__(
-        self, max_replay_size: int, num_envs: int, sample: Any, batch_size: int, stride: int = 1
+        self, max_replay_size: int, num_envs: int, sample: object, batch_size: int, stride: int = 1
     ) -> None:
         """Store the sizes; nothing is allocated.
 
@@ -119,7 +119,7 @@ class ReplayBuffer:
         data = jax.tree.map(lambda x: jnp.zeros(shape + x.shape, x.dtype), self._sample)
         return ReplayBufferState(data, jnp.int32(0), jnp.int32(0))
 
-    def insert(self, state: ReplayBufferState, samples: Any) -> ReplayBufferState:
+    def insert(self, state: ReplayBufferState, samples: object) -> ReplayBufferState:
         """Insert steps, leaves (num_envs, stride, ...), over the oldest if the buffer is full.
 
         They are stored in the types of the sample that the buffer was made for.

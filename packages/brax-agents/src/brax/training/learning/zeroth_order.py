@@ -17,7 +17,7 @@ from brax.training.nn import images
 
 
 def likelihood_ratio_surrogate(
-    networks: Any, normalizer: Any, policy: Any, data: types.Transition, advantage: jax.Array
+    networks: Any, normalizer: object, policy: object, data: types.Transition, advantage: jax.Array
 ) -> jax.Array:
     """Return a number whose derivative by the policy is the estimate; its value has no meaning.
 
@@ -51,7 +51,7 @@ def mix_gradients(value: jax.Array, other: jax.Array, share: float) -> jax.Array
     return jax.lax.stop_gradient(value - slope) + slope
 
 
-def leave_one_out_advantage(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
+def leave_one_out_advantage(observation: object, returns: jax.Array, known: jax.Array) -> jax.Array:
     """Return how much more each episode earns than a regression on the others predicts.
 
     At each time, a ridge regression on observations and their squares is fitted to the other

@@ -90,7 +90,7 @@ def is_image(name: str) -> bool:
     return name.startswith(types.PIXELS)
 
 
-def vectors(obs: Any) -> Any:
+def vectors(obs: object) -> Any:
     """Return an observation without its images."""
     if not isinstance(obs, Mapping):
         return obs
@@ -222,7 +222,7 @@ def randomly_shifted(obs: Mapping[str, jax.Array], key: jax.Array) -> dict[str, 
     return {name: move(part, by) if is_image(name) else part for name, part in obs.items()}
 
 
-def _check_word(name: str, value: Any, words: Mapping[str, Any]) -> None:
+def _check_word(name: str, value: object, words: Mapping[str, object]) -> None:
     """Reject a setting that is none of some words.
 
     Raises:

@@ -63,7 +63,7 @@ class Encoded(linen.Module):
     encoder: linen.Module
     head: linen.Module
 
-    def __call__(self, data: Any, *more: jax.Array) -> jax.Array:
+    def __call__(self, data: object, *more: jax.Array) -> jax.Array:
         """Pass the features of `data` to `head`, with the other inputs as they are."""
         return self.head(self.encoder(data), *more)
 

@@ -117,7 +117,7 @@ def activation_of(value: str | ActivationFn) -> ActivationFn:
 
 
 def initializer_of(
-    value: str | Callable[..., Initializer], settings: Mapping[str, Any] | None = None
+    value: str | Callable[..., Initializer], settings: Mapping[str, object] | None = None
 ) -> Initializer:
     """Return the initializer of a name, or that which a function makes, with the given settings.
 
@@ -189,7 +189,7 @@ def widths(sizes: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in sizes)
 
 
-def check_size(name: str, value: Any) -> None:
+def check_size(name: str, value: object) -> None:
     """Reject a number of outputs, such as actions, that is no whole number of at least 1.
 
     Raises:
@@ -264,7 +264,7 @@ def of_module(
     def init(key: jax.Array) -> Any:
         return whole.init(key, reader.example, *examples)
 
-    def apply(normalizer_params: Any, params: Any, obs: Any, *more: jax.Array) -> Any:
+    def apply(normalizer_params: object, params: Any, obs: object, *more: jax.Array) -> Any:
         # Preprocessed as a whole and then read: statistics are those of the whole observation.
         seen = reader.take(preprocess_observations_fn(obs, normalizer_params))
         return whole.apply(params, seen, *more)
@@ -284,7 +284,7 @@ def mapped(
 ) -> FeedForwardNetwork:
     """Return a network whose outputs are those of another, changed by a function."""
 
-    def apply(*inputs: Any) -> Any:
+    def apply(*inputs: object) -> Any:
         found = network.apply(*inputs)
         if isinstance(network, RecurrentNetwork):
             outputs, memory = found

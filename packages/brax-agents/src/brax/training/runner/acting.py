@@ -129,7 +129,7 @@ def over_batch(policy: types.Policy) -> types.Policy:
     """
 
     def batched(
-        observation: Any, key: jax.Array, *memory: jax.Array
+        observation: object, key: jax.Array, *memory: jax.Array
     ) -> tuple[jax.Array, types.Extra]:
         size = jax.tree.leaves(observation)[0].shape[0]
         return jax.vmap(policy)(observation, jax.random.split(key, size), *memory)

@@ -66,7 +66,7 @@ def check_start(program: Program, runtime: Runtime, saved: StartingPoint | None)
     hosts.check_consistent({"restore_checkpoint_path": None, "restore_params": None, **computed})
 
 
-def _checksum(tree: Any) -> int:
+def _checksum(tree: object) -> int:
     """Return a checksum of all bits of a tree on the host."""
     found = 0
     for leaf in jax.tree.leaves(tree):

@@ -58,7 +58,7 @@ class Evaluator:
         first = self._env.reset(environment_keys(self._env, reset_key, self._num_envs))
         memory = first_memory(policy, self._num_envs)
 
-        def running(carry: tuple[State, Any, jax.Array, jax.Array]) -> jax.Array:
+        def running(carry: tuple[State, object, jax.Array, jax.Array]) -> jax.Array:
             state, _, _, step = carry
             # Policies whose episodes are short are evaluated in few steps.
             return (step < self._length) & jnp.any(state.info["eval_metrics"].active_episodes > 0)

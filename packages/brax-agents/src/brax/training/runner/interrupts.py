@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -29,7 +29,7 @@ class Interrupt:
         found = {number: signal.getsignal(number) for number in SIGNALS}
         before = {number: found[number] for number in found if found[number] != signal.SIG_IGN}
 
-        def note(number: int, frame: Any) -> None:
+        def note(number: int, frame: object) -> None:
             self.signal = number
             # The old handler is back at once, so that a second Ctrl-C ends a run that hangs.
             signal.signal(number, before[signal.Signals(number)])

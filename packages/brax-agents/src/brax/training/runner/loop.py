@@ -321,7 +321,7 @@ class Loop:
         return also | found
 
     def _evaluate(
-        self, state: Any, step: int, metrics: Mapping[str, Any], save: bool
+        self, state: Any, step: int, metrics: Mapping[str, object], save: bool
     ) -> dict[str, Any]:
         """Evaluate, save and report, in this order: an error in a user's function loses nothing."""
         env_steps = step * self._schedule.env_steps
@@ -334,7 +334,7 @@ class Loop:
             self._reports.progress(env_steps, found)
         return found
 
-    def _save(self, state: Any, step: int, metrics: Mapping[str, Any]) -> None:
+    def _save(self, state: Any, step: int, metrics: Mapping[str, object]) -> None:
         """Begin to save a state, if anything is saved."""
         if self._reports.saves is not None:
             recorded = {**metrics, "training/walltime": self._walltime}

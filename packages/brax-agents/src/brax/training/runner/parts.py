@@ -70,7 +70,7 @@ def check_environment(name: str, env: Any, runtime: Runtime) -> None:
         raise ConfigError(f"{name}: action_size is {env.action_size}; expected at least 1.")
 
 
-def draws_once(randomization_fn: Callable[..., Any]) -> bool:
+def draws_once(randomization_fn: Callable[..., object]) -> bool:
     """Return whether systems are drawn before training, with a key of the run."""
     has_keys = "rng" in getattr(randomization_fn, "keywords", {})  # by functools.partial
     takes_keys = "rng" in inspect.signature(randomization_fn).parameters
@@ -137,7 +137,7 @@ def check_observation_size(size: types.ObservationSize, state: State) -> None:
         )
 
 
-def _named_entries(obs: Any) -> Iterable[tuple[str, Any]]:
+def _named_entries(obs: object) -> Iterable[tuple[str, Any]]:
     """Return the entries of an observation by name; a single array is named `state`."""
     return obs.items() if isinstance(obs, Mapping) else [("state", obs)]
 
@@ -164,7 +164,7 @@ def make_stopping_criteria(config: RunConfig, start: float) -> StoppingCriteria:
 def make_saver(
     stack: contextlib.ExitStack,
     folder: Path | str | None,
-    record: Mapping[str, Any],
+    record: Mapping[str, object],
     config: RunConfig,
 ) -> Saver | None:
     """Return the saver of training states to a folder, or None without a folder; `stack` closes it.
@@ -182,7 +182,7 @@ def make_saver(
 
 
 def read_saved_state(
-    program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
+    program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, object]
 ) -> resumption.StartingPoint | None:
     """Return the saved state to continue from, if any; check the parameters to start from, if any.
 
@@ -338,7 +338,7 @@ def evaluate(
 
 
 def publish_params(
-    runtime: Runtime, make_policy: Callable[..., Any], steps: int, state: Any
+    runtime: Runtime, make_policy: Callable[..., object], steps: int, state: Any
 ) -> None:
     """Pass the parameters to the user's `policy_params_fn`."""
     params = jax.device_get(state.params)  # the next training step uses up those of the device

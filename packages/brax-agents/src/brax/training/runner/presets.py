@@ -46,7 +46,7 @@ def stored_returns(trainer: str, environment_name: str, preset: str) -> list[flo
     return list(table.get(trainer, ()))
 
 
-def choose(trainer: Any, environment: Any, environment_name: str, preset: str) -> dict[str, Any]:
+def choose(trainer: Any, environment: object, environment_name: str, preset: str) -> dict[str, Any]:
     """Return the settings of a preset.
 
     Args:

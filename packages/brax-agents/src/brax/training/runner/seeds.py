@@ -112,7 +112,7 @@ def _check_settings(agent: Agent, settings: Mapping[str, Any]) -> tuple[Any, Any
 
 
 def _publish_seeds(
-    number: int, runtime: Runtime, make_policy: Callable[..., Any], steps: int, states: Any
+    number: int, runtime: Runtime, make_policy: Callable[..., Any], steps: int, states: object
 ) -> None:
     """Pass each seed's parameters to the user's `policy_params_fn`."""
     for i in range(number):
@@ -131,7 +131,7 @@ def _report_seeds(
 
 
 def _evaluate_seeds(
-    evaluators: Sequence[Evaluator | None], steps: int, states: Any, metrics: Mapping[str, Any]
+    evaluators: Sequence[Evaluator | None], steps: int, states: Any, metrics: Mapping[str, object]
 ) -> dict[str, Any]:
     """Evaluate each seed's policy by its own evaluator."""
     found = []

@@ -10,7 +10,7 @@ from brax.base import Transform
 from brax.builder.elements import Element
 
 
-def array(value: Any, shape: tuple[int, ...]) -> Any:
+def array(value: object, shape: tuple[int, ...]) -> Any:
     """Return an array of floats of the given shape."""
     return jnp.asarray(np.asarray(value, float).reshape(shape))
 

@@ -1,7 +1,6 @@
 """Geoms: from checked elements to the arrays of a `System`."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from brax.builder.arrays.fluid import fluid_numbers
 from brax.builder.elements import Element
 
 
-def geom_numbers(geoms: Sequence[Element], types: Sequence[Any]) -> Geom:
+def geom_numbers(geoms: Sequence[Element], types: Sequence[object]) -> Geom:
     """Return the numbers of all geoms."""
     return Geom(
         transform=transform(geoms),

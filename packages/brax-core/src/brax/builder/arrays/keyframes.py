@@ -11,7 +11,7 @@ from brax.builder.elements import Element
 
 
 def keyframes(
-    keys: Sequence[Element], start: np.ndarray, types: Sequence[Any], sizes: Mapping[str, int]
+    keys: Sequence[Element], start: np.ndarray, types: Sequence[object], sizes: Mapping[str, int]
 ) -> Keyframe:
     """Return the keyframes; values that one leaves out are those of the start, at rest."""
     rest = {what: np.zeros(size) for what, size in sizes.items()} | {"q": start}

@@ -284,7 +284,7 @@ def _one_dof(
         yield element.problem(f"joint '{joint}' has {width} degrees of freedom; {why}")
 
 
-def actuator(actuator: Element, kind: Any, joints: Mapping[str, Any]) -> Iterator[ModelProblem]:
+def actuator(actuator: Element, kind: Any, joints: Mapping[str, object]) -> Iterator[ModelProblem]:
     """Yield the problems of an actuator of a known type, given the joints' types."""
     yield from _direction(actuator, joints.get(actuator.joint))
     if not np.isfinite(actuator.gear):

@@ -339,7 +339,7 @@ def _as_pairs(near: Triangles, shape: Shape, base: jax.Array) -> tuple[Shape, Sh
         """Merge the axes of triangles and pairs, so that the prisms are pairs of one collider."""
         return jnp.broadcast_to(x, (n, *rest)).reshape(-1, rest[-1])
 
-    def each(points: Any) -> Any:
+    def each(points: object) -> Any:
         """Do the same with vertices, whose axis stays in front."""
         return jax.tree.map(lambda x: jnp.stack([flat(row) for row in x]), points)
 

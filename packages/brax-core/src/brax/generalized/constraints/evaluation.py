@@ -153,7 +153,7 @@ def contacts_at(
     )
 
 
-def _less(reference_acc: Any, damping: Any, rates: Any) -> tuple[jax.Array, ...]:
+def _less(reference_acc: Any, damping: object, rates: Any) -> tuple[jax.Array, ...]:
     """Return the reference accelerations less damping times rates."""
     each = damping if isinstance(damping, tuple) else (damping,) * len(rates)
     return tuple(a - b * x for a, b, x in zip(reference_acc, each, rates, strict=True))

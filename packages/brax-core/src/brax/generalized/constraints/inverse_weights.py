@@ -239,7 +239,7 @@ class _Rest:
         for i, parent in enumerate(sys.link_parents):
             self.moved.append((owners == i) | (self.moved[parent] if parent >= 0 else False))
 
-    def jacobian(self, link: int, point: Any) -> Array:
+    def jacobian(self, link: int, point: object) -> Array:
         """Return the angular velocity of a link and a point's velocity, per rate, (6, nv)."""
         there = self.pos[link] + self.rot[link] @ np.asarray(point, float)
         ang, lin = self.subspace[:, :3], self.subspace[:, 3:]
@@ -257,7 +257,7 @@ def _numbers(v: Vec3 | None) -> Array:
     return np.zeros(3) if v is None else np.array([float(np.asarray(c).item()) for c in v])
 
 
-def _matrix(quat: Any) -> Array:
+def _matrix(quat: object) -> Array:
     """Return the rotation matrix of a unit quaternion."""
     w, x, y, z = np.asarray(quat, float)
     return np.array(

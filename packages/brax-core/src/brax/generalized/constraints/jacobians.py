@@ -148,7 +148,7 @@ def _bit(words: list[jax.Array], place: int) -> jax.Array:
     return (words[word] >> at) & 1
 
 
-def _on_paths(plan: ConstraintLayout, family: ConstraintFamily, tree: Any) -> list[Any]:
+def _on_paths(plan: ConstraintLayout, family: ConstraintFamily, tree: object) -> list[Any]:
     """Return, for each block, components along its paths or at the places of a sparse Jacobian.
 
     Shapes are (path, 1, copies, batch) or (reach, slots, copies, batch).

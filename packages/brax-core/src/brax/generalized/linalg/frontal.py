@@ -133,7 +133,7 @@ def factor(plan: Structure, fronts: Sequence[Front]) -> Factor:
     return out
 
 
-def _each(plan: Structure, values: Sequence[Any]) -> list[tuple[Block, Any]]:
+def _each(plan: Structure, values: Sequence[object]) -> list[tuple[Block, Any]]:
     """Return each block with its value."""
     return list(zip(plan.blocks, values, strict=True))
 

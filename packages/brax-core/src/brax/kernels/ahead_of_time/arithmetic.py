@@ -9,7 +9,7 @@ from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.operations import elements, operation
 
 
-def operations(function: Callable[..., Any], *args: Any) -> int:
+def operations(function: Callable[..., object], *args: object) -> int:
     """Return the number of operations on numbers that a function does.
 
     Loops count as often as they run, and work that only some environments need counts in full. A

@@ -70,8 +70,8 @@ def device(target: str) -> Any:
 
 def compile_for(
     target: str,
-    function: Callable[..., Any],
-    *args: Any,
+    function: Callable[..., object],
+    *args: object,
     options: dict[str, Any] | None = None,
     **jit: Any,
 ) -> Compiled:

@@ -28,7 +28,7 @@ def unmarked(aval: Any, environments: int) -> Any:
     return jax.ShapeDtypeStruct(tuple(shape), aval.dtype)
 
 
-def mixing(jaxpr: Any) -> str:
+def mixing(jaxpr: object) -> str:
     """Return the operation that mixes environments, with its line; empty if there is none.
 
     Such an operation has the batch axis among its operands' axes and not among its results', as a

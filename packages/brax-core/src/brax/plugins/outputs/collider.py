@@ -1,7 +1,6 @@
 """Output checks of colliders."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from brax import plugins
 from brax.colliders.interface import Collider, Touch
@@ -27,7 +26,7 @@ def problems(collider: Collider) -> Iterator[str]:
             yield str(fault)
 
 
-def _points(count: int, points: Any) -> Iterator[str]:
+def _points(count: int, points: object) -> Iterator[str]:
     """Yield what is wrong with a list of contact points."""
     if not isinstance(points, list | tuple) or not all(isinstance(p, Touch) for p in points):
         yield f"collide must return a list of brax.colliders.Touch, but returns {describe(points)}"

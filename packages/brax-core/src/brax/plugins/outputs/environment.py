@@ -15,7 +15,7 @@ from brax.errors import BraxError, ConfigError, PluginError, closest, describe_e
 from brax.plugins.outputs.traced import blamed, describe
 
 
-def make(name: str, **settings: Any) -> Any:
+def make(name: str, **settings: object) -> Any:
     """Return an environment by name.
 
     Args:
@@ -49,7 +49,7 @@ def settings_of(maker: Any) -> list[str] | None:
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
-def _check_settings(name: str, maker: Any, settings: Mapping[str, Any]) -> None:
+def _check_settings(name: str, maker: object, settings: Mapping[str, object]) -> None:
     """Raise if the environment's constructor does not take a setting."""
     known = settings_of(maker)
     if known is None:

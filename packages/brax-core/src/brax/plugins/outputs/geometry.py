@@ -1,7 +1,6 @@
 """Output checks of geometry types."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ def _axes(kind: GeometryType) -> Iterator[str]:
         yield from parts("semi_axes", call("semi_axes", kind.semi_axes, vec()), Vec3)
 
 
-def mesh_problem(out: Any) -> str:
+def mesh_problem(out: object) -> str:
     """Return what is wrong with the mesh that `mesh` returned; empty if nothing is."""
     if out is None:
         return ""

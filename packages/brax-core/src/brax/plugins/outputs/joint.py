@@ -79,7 +79,7 @@ def _twists(count: int) -> Callable[[str, Any], Iterator[str]]:
     return check
 
 
-def _twist(name: str, out: Any) -> Iterator[str]:
+def _twist(name: str, out: object) -> Iterator[str]:
     """Yield what is wrong with a twist, either part of which may be None."""
     if not isinstance(out, Twist):
         yield f"{name} must return a brax.joints.Twist, but returns {describe(out)}"
@@ -92,7 +92,7 @@ def _twist(name: str, out: Any) -> Iterator[str]:
 def _bounds(width: int) -> Callable[[str, Any], Iterator[str]]:
     """Return the check of a list of bounds."""
 
-    def check(name: str, out: Any) -> Iterator[str]:
+    def check(name: str, out: object) -> Iterator[str]:
         if not isinstance(out, list | tuple) or not all(isinstance(b, Bound) for b in out):
             yield f"{name} must return a list of brax.joints.Bound, but returns {describe(out)}"
             return

@@ -1,7 +1,5 @@
 """Output checks of pipelines: what `init` and `step` return."""
 
-from typing import Any
-
 import jax
 
 from brax import plugins
@@ -10,7 +8,7 @@ from brax.errors import PluginError
 from brax.plugins.outputs.traced import describe
 
 
-def checked_state(name: str, function: str, value: Any) -> State:
+def checked_state(name: str, function: str, value: object) -> State:
     """Return a state that a function of a pipeline returned.
 
     Raises:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 
-def first_memory(policy: Callable[..., Any], *batch: int) -> tuple[jax.Array, ...]:
+def first_memory(policy: Callable[..., object], *batch: int) -> tuple[jax.Array, ...]:
     """Return the memory before the first step of an episode, for `act`.
 
     Args:
@@ -26,7 +26,7 @@ def first_memory(policy: Callable[..., Any], *batch: int) -> tuple[jax.Array, ..
 
 
 def act(
-    policy: Callable[..., Any], observation: Any, key: jax.Array, memory: tuple[jax.Array, ...]
+    policy: Callable[..., Any], observation: object, key: jax.Array, memory: tuple[jax.Array, ...]
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
     """Return a policy's action and the memory after it.
 

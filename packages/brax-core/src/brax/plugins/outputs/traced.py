@@ -105,7 +105,7 @@ def blamed(
         raise error_type(f"{who}{what} {describe_error(error)}") from error
 
 
-def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
+def call(name: str, function: Callable[..., object], *args: object) -> Any:
     """Return the result of a function of stand-ins; its arrays are stand-ins as well.
 
     Raises:
@@ -116,7 +116,7 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
     if calls is not None:
         calls.append((name, function, args))
 
-    def kept(*args: Any) -> list[Any]:
+    def kept(*args: object) -> list[Any]:
         out = function(*args)
         leaves, tree = jax.tree.flatten(out)
         arrays = [_is_array(leaf) for leaf in leaves]
@@ -140,7 +140,7 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
     )
 
 
-def _traced(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def _traced(function: Callable[..., object], args: tuple[object, ...]) -> Any:
     """Return a function's jaxpr; errors name the shapes of the stand-ins."""
     try:
         return jax.make_jaxpr(function)(*jax.tree.map(marked, args)).jaxpr
@@ -151,7 +151,7 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         raise
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: object) -> bool:
     """Return whether a leaf is an array or a number."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int)
 
@@ -177,7 +177,7 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
         return False
 
 
-def parts(name: str, value: Any, kind: type, *leading: int) -> Iterator[str]:
+def parts(name: str, value: object, kind: type, *leading: int) -> Iterator[str]:
     """Yield what is wrong with a vector or a quaternion."""
     if not isinstance(value, kind):
         yield f"{name} must return a {kind.__name__}, but returns {describe(value)}"

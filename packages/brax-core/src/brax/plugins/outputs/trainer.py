@@ -13,7 +13,7 @@ from brax.plugins.outputs.policy import first_memory
 from brax.plugins.outputs.traced import blamed, describe
 
 
-def train(name: str, environment: Any, **settings: Any) -> Any:
+def train(name: str, environment: object, **settings: object) -> Any:
     """Train with a trainer by name, and return make_policy, params and metrics.
 
     Raises:
@@ -31,7 +31,7 @@ def train(name: str, environment: Any, **settings: Any) -> Any:
 
 
 def load_policy(
-    name: str, path: Path | str, environment: Any = None, deterministic: bool = True
+    name: str, path: Path | str, environment: object = None, deterministic: bool = True
 ) -> Callable[..., Any]:
     """Return the policy of a run or checkpoint, for a single observation.
 
@@ -63,7 +63,7 @@ def load_policy(
     return policy
 
 
-def trained_problem(out: Any, environment: Any) -> str:
+def trained_problem(out: object, environment: object) -> str:
     """Return what is wrong with the result of `train`; empty if nothing is."""
     if not isinstance(out, tuple | list) or len(out) != 3:
         return f"train must return (make_policy, params, metrics), but returns {describe(out)}"
@@ -84,7 +84,7 @@ def trained_problem(out: Any, environment: Any) -> str:
         return f"the policy of make_policy(params) raised {describe_error(error)}"
 
 
-def policy_problem(policy: Callable[..., Any], environment: Any) -> str:
+def policy_problem(policy: Callable[..., object], environment: Any) -> str:
     """Return what is wrong with a policy's action for one observation; empty if nothing is."""
     key = jax.random.key(0)
     obs = jax.eval_shape(environment.reset, key).obs
@@ -99,7 +99,7 @@ def policy_problem(policy: Callable[..., Any], environment: Any) -> str:
     return ""
 
 
-def report_problem(metrics: Any) -> str:
+def report_problem(metrics: object) -> str:
     """Return what is wrong with the metrics that `train` reports; empty if nothing is."""
     wanted = "train must call progress_fn(steps, metrics) with a dictionary of scalars"
     if not isinstance(metrics, Mapping):

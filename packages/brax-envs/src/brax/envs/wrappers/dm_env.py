@@ -38,7 +38,7 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
         self._over = False
         return dm_env.restart(to_numpy(self._host.reset()))
 
-    def step(self, action: Any) -> dm_env.TimeStep:
+    def step(self, action: object) -> dm_env.TimeStep:
         """Advance by one step; after the last step of an episode, start the next one."""
         # dm_env: the first step, and the step after the last one of an episode, reset.
         if self._over:

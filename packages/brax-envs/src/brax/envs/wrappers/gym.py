@@ -49,7 +49,7 @@ class GymWrapper(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         return _restart(self._host, seed), {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Advance by one step, and return the true observation, also at the end of an episode."""
         out = to_numpy(self._host.step(action))
         ends = bool(out.terminated), bool(out.truncated)
@@ -97,7 +97,7 @@ class VectorGymWrapper(VectorEnv[Any, Any, Any]):
         super().reset(seed=seed)
         return _restart(self._host, seed), {}
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: object) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Advance all environments by one step."""
         out = to_numpy(self._host.step(actions))
         info = dict(out.metrics)

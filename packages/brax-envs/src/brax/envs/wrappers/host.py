@@ -54,7 +54,7 @@ class Host:
         self._state = self._reset(key)
         return self._state.obs
 
-    def step(self, action: Any) -> Outcome:
+    def step(self, action: object) -> Outcome:
         """Advance by one step.
 
         Raises:
@@ -86,6 +86,6 @@ def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def to_numpy(tree: Any) -> Any:
+def to_numpy(tree: object) -> Any:
     """Return the arrays of a tree as writable NumPy arrays."""
     return jax.tree.map(np.array, tree)

@@ -59,14 +59,14 @@ class StableBaselinesWrapper(VecEnv):
     def close(self) -> None:
         """Do nothing: nothing is open."""
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: object = None) -> list[Any]:
         """Return an attribute of this object, once for each environment.
 
         The environments are one program and have no attributes of their own.
         """
         return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: object = None) -> None:
         """Raise an error: the environments are one program.
 
         Raises:
@@ -75,7 +75,7 @@ class StableBaselinesWrapper(VecEnv):
         raise NotImplementedError(f"cannot set '{attr_name}': the environments are one program")
 
     def env_method(
-        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+        self, method_name: str, *args: object, indices: object = None, **kwargs: object
     ) -> list[Any]:
         """Raise an error: the environments are one program.
 
@@ -84,6 +84,6 @@ class StableBaselinesWrapper(VecEnv):
         """
         raise NotImplementedError(f"cannot call '{method_name}': the environments are one program")
 
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: object, indices: object = None) -> list[bool]:
         """Return False for each environment: none has a wrapper of Gymnasium."""
         return [False] * len(list(self._get_indices(indices)))

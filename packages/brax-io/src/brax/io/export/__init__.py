@@ -16,7 +16,7 @@ from brax.io.export.graph import trace
 __all__ = ["numpy_module", "save", "to_numpy", "to_onnx", "writer"]
 
 
-def numpy_module(policy: Callable[..., Any], observation_size: Any) -> str:
+def numpy_module(policy: Callable[..., object], observation_size: object) -> str:
     """Return the text of a Python module whose `policy(observation)` needs only NumPy.
 
     The function of a policy with memory is `policy(observation, memory) -> (action, memory)`.
@@ -32,7 +32,7 @@ def numpy_module(policy: Callable[..., Any], observation_size: Any) -> str:
     return numpy_code.module(trace(policy, observation_size))
 
 
-def to_numpy(policy: Callable[..., Any], observation_size: Any) -> Callable[..., Any]:
+def to_numpy(policy: Callable[..., object], observation_size: object) -> Callable[..., Any]:
     """Return the function of that module, from observations (..., n) to actions (..., m).
 
     Arguments and errors are those of `numpy_module`.
@@ -43,7 +43,7 @@ def to_numpy(policy: Callable[..., Any], observation_size: Any) -> Callable[...,
     return found
 
 
-def to_onnx(policy: Callable[..., Any], observation_size: Any) -> Any:
+def to_onnx(policy: Callable[..., object], observation_size: object) -> Any:
     """Return an `onnx.ModelProto`.
 
     Its inputs are `observation` (batch, n), or `observation_KEY` for each entry of a dictionary
@@ -57,7 +57,9 @@ def to_onnx(policy: Callable[..., Any], observation_size: Any) -> Any:
     return onnx_model.model(trace(policy, observation_size))
 
 
-def save(path: str | os.PathLike[str], policy: Callable[..., Any], observation_size: Any) -> None:
+def save(
+    path: str | os.PathLike[str], policy: Callable[..., object], observation_size: object
+) -> None:
     """Write a policy to a file: a Python module (`.py`) or an ONNX model (`.onnx`).
 
     Arguments as `numpy_module`.
@@ -84,11 +86,11 @@ def writer(path: str | os.PathLike[str]) -> Callable[..., bytes]:
     return _EXPORTERS[suffix]
 
 
-def _python(policy: Callable[..., Any], observation_size: Any) -> bytes:
+def _python(policy: Callable[..., object], observation_size: object) -> bytes:
     return numpy_module(policy, observation_size).encode()
 
 
-def _onnx(policy: Callable[..., Any], observation_size: Any) -> bytes:
+def _onnx(policy: Callable[..., object], observation_size: object) -> bytes:
     content: bytes = to_onnx(policy, observation_size).SerializeToString()
     return content
 

@@ -95,7 +95,7 @@ class _Value(NamedTuple):
     number: Any = None
 
 
-def _shape(size: Any) -> tuple[int, ...]:
+def _shape(size: object) -> tuple[int, ...]:
     """Return the shape of an observation from its size or shape."""
     shape = (size,) if isinstance(size, int) else size
     if isinstance(shape, list | tuple) and all(type(n) is int and n >= 0 for n in shape):
@@ -106,7 +106,7 @@ def _shape(size: Any) -> tuple[int, ...]:
     )
 
 
-def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
+def trace(policy: Callable[..., object], observation_size: object) -> Graph:
     """Return the operations of a policy.
 
     Args:
@@ -184,7 +184,7 @@ class _Builder:
             for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
         }
 
-        def value(atom: Any) -> _Value:
+        def value(atom: object) -> _Value:
             if isinstance(atom, Literal):
                 number = np.asarray(atom.val, getattr(atom.aval, "dtype", None))
                 return _Value("", number.shape, number)
@@ -254,7 +254,7 @@ class _Builder:
         )
 
     def _add(
-        self, op: str, args: list[_Value], shape: tuple[int, ...], setting: Any = None
+        self, op: str, args: list[_Value], shape: tuple[int, ...], setting: object = None
     ) -> _Value:
         output = f"x{len(self._nodes)}"
         self._nodes.append(Operation(op, tuple(self._name(arg) for arg in args), output, setting))

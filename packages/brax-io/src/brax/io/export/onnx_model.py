@@ -145,7 +145,7 @@ class _Writer:
             more = [one] if operator in ("Add", "Sub") else []
             self._emit(operator, [*given, *more], result)
 
-    def _emit(self, operator: str, inputs: list[str], output: str, **settings: Any) -> None:
+    def _emit(self, operator: str, inputs: list[str], output: str, **settings: object) -> None:
         self._nodes.append(self._onnx.helper.make_node(operator, inputs, [output], **settings))
 
     def _whole(self, values: tuple[int, ...]) -> str:

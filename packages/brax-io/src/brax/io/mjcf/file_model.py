@@ -1,7 +1,6 @@
 """MuJoCo's compiled model of a file, as a `System` keeps it."""
 
 import hashlib
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -103,7 +102,7 @@ def _structure(model: mujoco.MjModel) -> bytes:
     return digest.digest()
 
 
-def _bytes(name: str, value: Any) -> bytes:
+def _bytes(name: str, value: object) -> bytes:
     """Return a field's name and value; nothing for methods."""
     if isinstance(value, np.ndarray):
         return name.encode() + str(value.shape).encode() + value.tobytes()

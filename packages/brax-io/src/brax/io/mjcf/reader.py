@@ -145,7 +145,7 @@ def _intact() -> Iterator[None]:
         ) from error
 
 
-def _check_model(mj: Any) -> None:
+def _check_model(mj: object) -> None:
     """Raise `ModelError`, with advice, if `mj` is not MuJoCo's compiled model."""
     if isinstance(mj, mujoco.MjModel):
         return
@@ -217,7 +217,7 @@ def named_pipeline(backend: str | None) -> Any:
     return None if backend is None else plugins.get("pipeline", backend)
 
 
-def of_pipeline(sys: System, pipeline: Any) -> list[Finding]:
+def of_pipeline(sys: System, pipeline: object) -> list[Finding]:
     """Return the findings of a pipeline about a system.
 
     A third-party pipeline may have no `report`.

@@ -41,7 +41,7 @@ _MAX_TEXT_BYTES = 2**24
 _UNKNOWN = re.compile(r'Message type "brax\.(\w+)" has no field named "(\w+)"')
 
 
-def Config(**fields: Any) -> Any:
+def Config(**fields: object) -> Any:
     """Return an empty model to fill in: `config.bodies.add(name="ball", mass=1.0)`.
 
     Args:
@@ -78,7 +78,7 @@ def loads(text: str | bytes, default_index: int = 0, name: str = "model.textprot
     return _build(config, default_index, places(decoded), name)
 
 
-def build(config: Any, default_index: int = 0) -> System:
+def build(config: object, default_index: int = 0) -> System:
     """Return the system of a `Config`; the rest is the same as in `loads`."""
     return _build(config, default_index, {}, "config")
 
@@ -143,7 +143,7 @@ def _height(sys: System, root: int) -> int | None:
     return None
 
 
-def _build(config: Any, default_index: int, lines: Any, name: str) -> System:
+def _build(config: object, default_index: int, lines: Any, name: str) -> System:
     if not isinstance(config, messages()["Config"]):
         raise ModelError(
             f"{name} must be a Config, got {_arguments.kind(config)}: make one with "

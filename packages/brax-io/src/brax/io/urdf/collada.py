@@ -108,7 +108,7 @@ def _with_shapes(root: ElementTree.Element) -> bytes:
     return ElementTree.tostring(root)
 
 
-def _parts(document: Any) -> Iterator[Triangles]:
+def _parts(document: object) -> Iterator[Triangles]:
     """Yield the triangles of each placed geometry, in the file's unit.
 
     Raises:

@@ -65,7 +65,7 @@ def _sum_up(parts: list[_Part]) -> None:
     first.fullinertia = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
 
 
-def _is_impossible(body: Any, spec: mujoco.MjSpec) -> bool:
+def _is_impossible(body: object, spec: mujoco.MjSpec) -> bool:
     """Return whether MuJoCo's compiler would reject a body's inertia."""
     low, middle, high = np.linalg.eigvalsh(_tensor(body))
     if low <= 0:

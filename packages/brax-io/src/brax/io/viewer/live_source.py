@@ -62,7 +62,7 @@ def _random(env: Any) -> Callable[..., Any]:
 
 
 def _acting(
-    env: Any, name: str, policy: Callable[..., Any], repeat: int, seed: int, title: str
+    env: Any, name: str, policy: Callable[..., object], repeat: int, seed: int, title: str
 ) -> Source:
     if not isinstance(getattr(env, "sys", None), System):
         raise ConfigError(f"environment '{name}' has no System, so no page can show it")
@@ -70,7 +70,7 @@ def _acting(
     return Source(env.sys, float(env.dt), title, moments)
 
 
-def _episodes(env: Any, policy: Callable[..., Any], repeat: int, key: jax.Array) -> Moments:
+def _episodes(env: Any, policy: Callable[..., object], repeat: int, key: jax.Array) -> Moments:
     """Yield episode after episode, each up to its end or to a state that is not finite."""
     # Step by step and not in a scan, because each frame is shown as soon as it is computed.
     reset, step = jax.jit(env.reset), jax.jit(env.step)

@@ -1,7 +1,7 @@
 """The moving parts of the viewer page: poses, coordinates, contacts and joint axes, by frame."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ from brax.mocap import at_rest
 
 
 def arrays(
-    sys: System, states: State | Sequence[State], forces: Any = None
+    sys: System, states: State | Sequence[State], forces: object = None
 ) -> dict[str, np.ndarray]:
     """Return the arrays of a trajectory, with a leading frame axis.
 
@@ -87,7 +87,7 @@ def checked(sys: System, states: State | Sequence[State]) -> _Motion:
     return moved
 
 
-def _check_state(state: Any, what: str) -> None:
+def _check_state(state: object, what: str) -> None:
     if not isinstance(state, State):
         raise ConfigError(
             f"{what}, got {kind(state)}: give what a pipeline returns; an environment's state has "
@@ -166,7 +166,7 @@ def _found(sys: System, moved: _Motion) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in found.items()}
 
 
-def _forces(forces: Any, touches: np.ndarray) -> np.ndarray:
+def _forces(forces: object, touches: np.ndarray) -> np.ndarray:
     """Return the forces, after checking that there is one for each possible contact."""
     given, shape = numbers(forces, "forces"), (*touches.shape[:2], 3)
     if given.shape != shape:

@@ -140,7 +140,9 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Rollout:
     return Rollout(env.sys, states, float(env.dt), title, series)
 
 
-def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key: jax.Array) -> Any:
+def _roll_out(
+    env: Any, policy: Callable[..., object], repeat: int, steps: int, key: jax.Array
+) -> Any:
     """Return the rows of the first state and of `steps` more, stacked.
 
     Rewards and actions are those of the step that led to the state; the first state has none.

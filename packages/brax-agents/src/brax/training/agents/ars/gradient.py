@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 
-def best_direction(noise: Any, plus: jax.Array, minus: jax.Array, top: int) -> Any:
+def best_direction(noise: object, plus: jax.Array, minus: jax.Array, top: int) -> Any:
     """Return the average of the best directions, weighted by their differences of returns.
 
     Args:

@@ -24,7 +24,7 @@ class ARSLearner(SearchLearner):
         self.optimizer = optax.sgd(self.config.step_size)
 
     def gradient(
-        self, policy: Any, noise: Any, plus: jax.Array, minus: jax.Array
+        self, policy: object, noise: object, plus: jax.Array, minus: jax.Array
     ) -> tuple[Any, dict[str, jax.Array]]:
         """Return the negated direction of ascent, and its norm."""
         ascent = best_direction(noise, plus, minus, self.config.top_directions)

@@ -73,7 +73,7 @@ def make_bc_networks_vision(
     cnn_max_pool: bool = False,
     cnn_global_pool: str = "avg",
     cnn_kernel_init_fn: str | Callable[..., Any] = "lecun_normal",
-    cnn_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    cnn_kernel_init_kwargs: Mapping[str, object] | None = None,
 ) -> ActorNetworks:
     """Return the network of a pupil that reads images.
 
@@ -125,7 +125,7 @@ def make_inference_fn(agent_networks: ActorNetworks) -> Callable[..., types.Poli
     }
 
     def make_policy(
-        params: Any, deterministic: bool = False, tanh_squash: bool | None = None
+        params: object, deterministic: bool = False, tanh_squash: bool | None = None
     ) -> types.Policy:
         return makers[tanh_squash](params, deterministic)
 

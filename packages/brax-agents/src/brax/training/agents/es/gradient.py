@@ -38,7 +38,7 @@ def _by_rank(returns: jax.Array, weights: jax.Array) -> jax.Array:
     return sums[at] / number[at]
 
 
-def search_gradient(noise: Any, plus: jax.Array, minus: jax.Array, std: float) -> Any:
+def search_gradient(noise: object, plus: jax.Array, minus: jax.Array, std: float) -> Any:
     """Estimate the gradient of the expected fitness from mirrored samples.
 
     Args:

@@ -21,7 +21,7 @@ class ESLearner(SearchLearner):
         self.optimizer = optax.adam(self.config.learning_rate)
 
     def gradient(
-        self, policy: Any, noise: Any, plus: jax.Array, minus: jax.Array
+        self, policy: object, noise: object, plus: jax.Array, minus: jax.Array
     ) -> tuple[Any, dict[str, jax.Array]]:
         """Return the negated gradient of the fitness plus the weight decay, and its norm."""
         # Ranks and means are taken over the whole population, both signs of the noise together.

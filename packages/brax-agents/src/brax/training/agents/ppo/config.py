@@ -179,7 +179,7 @@ class PPORuntime(config.Runtime):
     restore_value_fn: bool = True
     """False to take all of `restore_params` but the value network."""
 
-    def check(self, config: Any) -> None:
+    def check(self, config: object) -> None:
         """Reject a request to restore only a part of a checkpoint.
 
         Raises:

@@ -252,7 +252,7 @@ class PPOLearner(Learner):
         # The normalizer is no weight: no gradient goes into it.
         weights = (learned.policy, learned.value)
 
-        def loss(weights: Any, over: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
+        def loss(weights: Any, over: object) -> tuple[jax.Array, dict[str, jax.Array]]:
             params, networks = PPOParams(normalizer, *weights), self.networks.over(over)
             return compute_ppo_loss(params, batch, key, networks, self.config.loss)
 

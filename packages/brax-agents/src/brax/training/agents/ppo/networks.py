@@ -31,13 +31,13 @@ def make_ppo_networks(
     noise_std_type: str = "scalar",
     init_noise_std: float = 1.0,
     state_dependent_std: bool = False,
-    policy_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
-    policy_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
-    value_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
-    value_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    policy_network_kernel_init_fn: str | Callable[..., object] = "lecun_uniform",
+    policy_network_kernel_init_kwargs: Mapping[str, object] | None = None,
+    value_network_kernel_init_fn: str | Callable[..., object] = "lecun_uniform",
+    value_network_kernel_init_kwargs: Mapping[str, object] | None = None,
     mean_clip_scale: float | None = None,
-    mean_kernel_init_fn: str | Callable[..., Any] | None = None,
-    mean_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    mean_kernel_init_fn: str | Callable[..., object] | None = None,
+    mean_kernel_init_kwargs: Mapping[str, object] | None = None,
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
     memory: str | None = None,
@@ -113,9 +113,9 @@ def of_readers(
     value_hidden_layer_sizes: Sequence[int],
     activation: str | networks.ActivationFn,
     policy_network_kernel_init_fn: str | Callable[..., Any],
-    policy_network_kernel_init_kwargs: Mapping[str, Any] | None,
+    policy_network_kernel_init_kwargs: Mapping[str, object] | None,
     value_network_kernel_init_fn: str | Callable[..., Any],
-    value_network_kernel_init_kwargs: Mapping[str, Any] | None,
+    value_network_kernel_init_kwargs: Mapping[str, object] | None,
     mean_kernel_init_fn: str | Callable[..., Any] | None,
     mean_kernel_init_kwargs: Mapping[str, Any] | None,
     output_kernel_init_fn: str | Callable[..., Any] | None = None,
@@ -163,7 +163,7 @@ def of_readers(
 
 
 def _initializer(
-    value: str | Callable[..., Any] | None, settings: Mapping[str, Any] | None
+    value: str | Callable[..., Any] | None, settings: Mapping[str, object] | None
 ) -> networks.Initializer | None:
     """Return the initializer of a name or function with its settings; None for None."""
     return None if value is None else networks.initializer_of(value, settings)

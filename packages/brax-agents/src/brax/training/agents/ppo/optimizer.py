@@ -31,7 +31,7 @@ def make_optimizer(config: Any) -> optax.GradientTransformation:
 
 
 def adaptive_kl_learning_rate(
-    optimizer_state: Any,
+    optimizer_state: object,
     kl_mean: jax.Array,
     desired_kl: float,
     min_learning_rate: float = 1e-5,

@@ -51,7 +51,7 @@ class REPPOLossConfig(NamedTuple):
 
 def compute_reppo_loss(
     weights: REPPOWeights,
-    normalizer: Any,
+    normalizer: object,
     batch: Batch,
     key: jax.Array,
     networks: REPPONetworks,

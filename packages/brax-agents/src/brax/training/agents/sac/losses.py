@@ -30,8 +30,8 @@ class SACLossConfig(NamedTuple):
 
 def compute_sac_loss(
     weights: SACWeights,
-    normalizer: Any,
-    target_q: Any,
+    normalizer: object,
+    target_q: object,
     batch: Sample,
     key: jax.Array,
     networks: SACNetworks,
@@ -91,7 +91,7 @@ def compute_sac_loss(
 
 
 def _draw_actions(
-    networks: SACNetworks, normalizer: Any, policy: Any, observation: Any, key: jax.Array
+    networks: SACNetworks, normalizer: object, policy: object, observation: object, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Draw the policy's actions at observations (n, ...), with their log densities (n,)."""
     actions = networks.parametric_action_distribution

@@ -38,9 +38,9 @@ def make_sac_networks(
     init_noise_std: float = 1.0,
     state_dependent_std: bool = False,
     policy_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
-    policy_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    policy_network_kernel_init_kwargs: Mapping[str, object] | None = None,
     q_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
-    q_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    q_network_kernel_init_kwargs: Mapping[str, object] | None = None,
 ) -> SACNetworks:
     """Return SAC's networks: a policy and two critics.
 

@@ -182,7 +182,13 @@ class SHACLearner(Learner):
         return targets
 
     def _teach(
-        self, normalizer: Any, value: Any, critic_state: Any, obs: Any, targets: Any, key: jax.Array
+        self,
+        normalizer: Any,
+        value: Any,
+        critic_state: object,
+        obs: object,
+        targets: Any,
+        key: jax.Array,
     ) -> tuple[Any, Any, jax.Array, jax.Array]:
         """Fit the critic to its targets in shuffled minibatches.
 
@@ -193,7 +199,7 @@ class SHACLearner(Learner):
         rows = targets.size
         flat_obs, flat = jax.tree.map(lambda x: x.reshape(rows, *x.shape[2:]), (obs, targets))
 
-        def minibatch(carry: tuple[Any, Any], part: tuple[Any, jax.Array]) -> tuple[Any, Any]:
+        def minibatch(carry: tuple[Any, Any], part: tuple[object, jax.Array]) -> tuple[Any, Any]:
             value, critic_state = carry
             part_obs, target = part
 

@@ -273,7 +273,7 @@ class TD3Learner(Learner):
         return state, finite
 
     def _improved(
-        self, slow: Slow, normalizer: Any, q: Any, observation: Any
+        self, slow: Slow, normalizer: Any, q: Any, observation: object
     ) -> tuple[Slow, jax.Array]:
         """Return the policy after an update, and target networks that have moved."""
         grads = jax.grad(compute_policy_loss)(

@@ -3,7 +3,7 @@
 Critics learn the mean of the return, or its distribution on the atoms of a fixed support.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +26,10 @@ class TD3LossConfig(NamedTuple):
 
 
 def compute_critic_loss(
-    q: Any,
-    normalizer: Any,
-    target_policy: Any,
-    target_q: Any,
+    q: object,
+    normalizer: object,
+    target_policy: object,
+    target_q: object,
     batch: NStep,
     key: jax.Array,
     networks: TD3Networks,
@@ -76,10 +76,10 @@ def compute_critic_loss(
 
 
 def compute_policy_loss(
-    policy: Any,
-    normalizer: Any,
-    q: Any,
-    observation: Any,
+    policy: object,
+    normalizer: object,
+    q: object,
+    observation: object,
     networks: TD3Networks,
     config: TD3LossConfig,
 ) -> jax.Array:
@@ -133,9 +133,9 @@ def project(probabilities: jax.Array, values: jax.Array, atoms: np.ndarray) -> j
 
 
 def _smoothed_action(
-    policy: Any,
-    normalizer: Any,
-    observation: Any,
+    policy: object,
+    normalizer: object,
+    observation: object,
     key: jax.Array,
     networks: TD3Networks,
     config: TD3LossConfig,

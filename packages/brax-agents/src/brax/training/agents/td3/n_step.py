@@ -30,7 +30,7 @@ class Step(NamedTuple):
     """The true observation after the step."""
 
     @staticmethod
-    def like(observation: Any, action_size: int) -> "Step":
+    def like(observation: object, action_size: int) -> "Step":
         """Return a single step of zeros, which gives the buffer its shapes."""
         number, action = jnp.zeros(()), jnp.zeros(action_size)
         return Step(observation, action, number, number, number, observation)
@@ -109,6 +109,6 @@ def end_episodes(buffer: ReplayBuffer, state: ReplayBufferState) -> ReplayBuffer
     return state._replace(data=state.data._replace(last=last))
 
 
-def _read(tree: Any, env: jax.Array, step: jax.Array) -> Any:
+def _read(tree: object, env: jax.Array, step: jax.Array) -> Any:
     """Return the entries of some environments at some places of their rings."""
     return jax.tree.map(lambda x: x.at[env, step].get(mode="promise_in_bounds"), tree)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,7 +82,7 @@ def make_td3_networks(
 def _by_critic(network: networks.FeedForwardNetwork) -> networks.FeedForwardNetwork:
     """Return the network with an axis of critics before that of their outputs."""
 
-    def apply(*inputs: Any) -> jax.Array:
+    def apply(*inputs: object) -> jax.Array:
         outputs = network.apply(*inputs)
         return outputs.reshape(*outputs.shape[:-1], NUM_CRITICS, -1)
 
