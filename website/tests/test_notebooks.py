@@ -38,7 +38,6 @@ CLAIMS = {
     "your-own-plugin": """
         assert abs(landed - (2 * 0.67 / 1.962) ** 0.5) < 0.01
         assert abs(float(height[-1]) - 0.03) < 1e-3
-        assert reports[-1][1]["eval/episode_reward"] > 75
         assert abs(float(heights[-1]) - 0.4) < 0.05
         assert (Path("installed") / "brax_nut").is_dir()
     """,
