@@ -114,6 +114,11 @@ def test_buffers_share_memory_when_one_ends_before_the_other_begins():
     assert allocate_stack(body, sizes)[1:] == ({"%m1": 0, "%m2": 0}, 64)
 
 
+def test_what_follows_the_buffers_is_aligned():
+    """Stack slots do: a misaligned one made a long kernel crash."""
+    assert allocate_stack([stored("1", "%m1"), loaded("%v1", "%m1")], {"%m1": 36})[2] == 64
+
+
 def test_a_buffer_from_outside_of_a_loop_lives_through_all_of_it():
     body = [
         stored("1", "%m1"),

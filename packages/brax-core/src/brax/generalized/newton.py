@@ -41,6 +41,7 @@ from brax.generalized.linalg import (
     constraint_hessian_dense,
     constraint_hessian_sparse,
     frontal,
+    joined_trees,
     unrolled,
 )
 from brax.generalized.linalg.frontal import Front
@@ -165,7 +166,9 @@ class ConstraintProblem(NamedTuple):
 
 
 def along_families(
-    plan: ConstraintLayout, jacobians: Sequence[Sequence[Along | None]], rates: jax.Array
+    plan: ConstraintLayout,
+    jacobians: Sequence[Sequence[Along | ListedJacobian | None]],
+    rates: jax.Array,
 ) -> list[Along]:
     """Return J times rates (nv, batch): for each family and direction, (slots, batch)."""
     if not jacobians:
@@ -173,6 +176,10 @@ def along_families(
     paths = frontal.on_paths(plan.blocks, rates)
     out = []
     for family, jacobian in zip(plan.families, jacobians, strict=True):
+        if joined := _of_forest(jacobian):
+            assert plan.forest is not None
+            out.append(joined_trees.apply_jacobian(plan.forest, joined, rates))
+            continue
         # Outer index: block; inner index: direction. The slots of all blocks are joined below.
         parts = [_moved(slots, mine, paths[i]) for i, slots, mine in _present(family, jacobian)]
         flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
@@ -266,6 +273,10 @@ class Solver:
         for family, joined, mine in zip(
             self.plan.families, c.families, force.families, strict=True
         ):
+            if listed := _of_forest(joined.jacobian):
+                assert self.plan.forest is not None
+                out = out + joined_trees.apply_transpose(self.plan.forest, listed, mine, like)
+                continue
             for i, slots, jacobian in _present(family, joined.jacobian):
                 f = tuple(of_block(slots, x) for x in mine)
                 parts[i] = add(
@@ -290,13 +301,29 @@ class Solver:
             tuple(m for _, m in found),
         )
 
-    def hessian(self, problem: ConstraintProblem, stiffness: Stiffness) -> list[Front]:
-        """Return the constraint Hessian M + JᵀDJ."""
+    def solve_hessian(
+        self, problem: ConstraintProblem, stiffness: Stiffness, right: jax.Array
+    ) -> jax.Array:
+        """Solve (M + JᵀDJ) x = right, with the constraint Hessian, for (nv, batch)."""
+        blocks, fronts = self.plan.blocks, self._fronts(problem, stiffness)
+        if self.plan.forest is None:
+            return frontal.solve(blocks, frontal.factor(blocks, fronts), right)
+        listed = [
+            (jacobian, matrix)
+            for family, matrix in zip(problem.constraints.families, stiffness[1], strict=True)
+            if (jacobian := _of_forest(family.jacobian)) and isinstance(matrix, jax.Array)
+        ]
+        return joined_trees.solve(self.plan.forest, blocks, fronts, listed, right)
+
+    def _fronts(self, problem: ConstraintProblem, stiffness: Stiffness) -> list[Front]:
+        """Return the fronts of M + JᵀDJ, without the listed contacts of a forest."""
         c, (single, matrices) = problem.constraints, stiffness
         # A row at one degree of freedom adds its D to the diagonal only: J is 1 or -1 there.
         diagonal = self._on_dofs(c.signs * c.signs * single, problem.force)
         loaded: list[Any] = frontal.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
+            if _of_forest(joined.jacobian):
+                continue
             for i, slots, jacobian in _present(family, joined.jacobian):
                 kind = frontal.algebra(self.plan.blocks.blocks[i])
                 if isinstance(matrix, jax.Array):  # listed contacts
@@ -393,9 +420,8 @@ class Solver:
         """
         a, residual, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
-        pivots = frontal.factor(blocks, self.hessian(problem, stiffness))
         # The Newton direction -H⁻¹ g, with H = M + JᵀDJ.
-        direction = -frontal.solve(blocks, pivots, gradient)
+        direction = -self.solve_hessian(problem, stiffness, gradient)
         J_direction = fusion_barrier(self.apply_jacobian(c, direction))
         mass_direction = frontal.multiply(blocks, problem.mass, direction)
         # The quadratic part of the cost along the direction: its slope at 0 and its constant
@@ -500,8 +526,14 @@ class Solver:
         # not matter.
         _, change = jax.jvp(lambda p: self.gradient(p, a), (problem,), (tangents[0],))
         _, stiffness = self.respond(problem.constraints, self.residual(problem.constraints, a))
-        pivots = frontal.factor(self.plan.blocks, self.hessian(problem, stiffness))
-        return a, -frontal.solve(self.plan.blocks, pivots, change)
+        return a, -self.solve_hessian(problem, stiffness, change)
+
+
+def _of_forest(jacobian: Sequence[Along | ListedJacobian | None]) -> ListedJacobian | None:
+    """Return the Jacobian of a family of listed contacts in a forest, None of any other family."""
+    return next(
+        (j for j in jacobian if isinstance(j, ListedJacobian) and j.trees is not None), None
+    )
 
 
 def _present(

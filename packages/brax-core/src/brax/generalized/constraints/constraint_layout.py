@@ -16,6 +16,7 @@ from brax.base import System
 from brax.colliders.broad_phase import contact_widths, lists_contacts
 from brax.colliders.narrow_phase import contact_links
 from brax.generalized.constraints.coupling_layout import coupling_layout
+from brax.generalized.smooth_dynamics.forest import Forest, forest
 from brax.generalized.smooth_dynamics.structure import (
     Block,
     Structure,
@@ -94,6 +95,9 @@ class ConstraintFamily(NamedTuple):
     @property
     def places(self) -> dict[int, int]:
         """The slot of each constraint, by number; constraints that move nothing have none."""
+        # Listed contacts of a forest belong to no block.
+        if not any(self.slots):
+            return {number: i for i, number in enumerate(self.order)}
         out: dict[int, int] = {}
         for slots in self.slots:
             if slots is not None:
@@ -116,6 +120,8 @@ class ConstraintLayout(NamedTuple):
     """For each of these, True if it is the farther one of the two limits."""
     dry: tuple[int, ...]
     """Degrees of freedom with dry friction."""
+    forest: Forest | None
+    """The trees, if only listed contacts join them and they are many; else None."""
 
     @property
     def free(self) -> bool:
@@ -144,13 +150,15 @@ class FamilyMember(NamedTuple):
 def constraint_layout(sys: System) -> ConstraintLayout:
     """Return the blocks of a model with its constraints on them."""
     members = _members(sys)
-    everyone = [m for kind in members.values() for m in kind]
-    # Every constraint couples all degrees of freedom that act on it: JᵀDJ is full there. So the
-    # pattern of the Hessian is known before the first step.
-    blocks = structure(dof_parents(sys), tuple(tuple(sorted(m.moved)) for m in everyone))
+    listed = {key: mine for key, mine in members.items() if key[0] == LISTED_CONTACT}
     links = [link_dofs(sys, i) for i in range(-1, sys.num_links())]
+    lasting = _blocks(sys, [m for key, mine in members.items() if key not in listed for m in mine])
+    trees = forest(lasting, links) if listed else None
+    blocks = lasting if trees else _blocks(sys, [m for mine in members.values() for m in mine])
     families = [
-        _family(blocks, *key, mine, links if key[0] == LISTED_CONTACT else ())
+        _of_forest(blocks, *key, mine)
+        if trees and key in listed
+        else _family(blocks, *key, mine, links if key in listed else ())
         for key, mine in members.items()
     ]
     # Joint types that state their own bounds have families of their own; all other limits bound one
@@ -165,7 +173,23 @@ def constraint_layout(sys: System) -> ConstraintLayout:
         limited=(*limited, *two_sided),
         farther=(False,) * len(limited) + (True,) * len(two_sided),
         dry=tuple(d for d, j in joints if sys.joint_dry[j]),
+        forest=trees,
     )
+
+
+def _blocks(sys: System, members: Sequence["FamilyMember"]) -> Structure:
+    """Return the blocks of a model with some constraints."""
+    # Every constraint couples all degrees of freedom that act on it: JᵀDJ is full there. So the
+    # pattern of the Hessian is known before the first step.
+    return structure(dof_parents(sys), tuple(tuple(sorted(m.moved)) for m in members))
+
+
+def _of_forest(
+    blocks: Structure, kind: str, width: int, members: Sequence["FamilyMember"]
+) -> ConstraintFamily:
+    """Return a family of listed contacts of a forest, which are on no block."""
+    none = (None,) * len(blocks.blocks)
+    return ConstraintFamily(kind, width, none, tuple(m.number for m in members))
 
 
 class LimitedJoints(NamedTuple):

@@ -48,10 +48,12 @@ from brax.generalized.constraints.jacobians import (
     AttachmentPoints,
     FamilyConstraints,
     ListedJacobian,
+    ListedRows,
     jacobian,
 )
 from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
 from brax.generalized.constraints.surface_adhesion import AdhesiveLaw
+from brax.generalized.linalg import joined_trees
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 from brax.kernels.gather import picked
 from brax.kernels.skip import empty, in_chunks, map_needed, unread
@@ -229,14 +231,17 @@ def _constraints(
         slip = sliding.lin + sliding.ang.cross(point)
         added = [slip.dot(axis) for axis in axes[1:]] + [sliding.ang.dot(axes[0])]
         slowing = soft.reference_damping if damping is None else damping
-        moved = [-slowing * v for v in added[: family.width - 1]]
-        across = (*moved, *across[len(moved) :])
+        slipping = [-slowing * v for v in added[: family.width - 1]]
+        across = (*slipping, *across[len(slipping) :])
     b: jax.Array | Along = soft.reference_damping
     if damping is not None:
         b = (soft.reference_damping, *(damping,) * (family.width - 1))
-    return FamilyConstraints(
-        law, jacobian(plan, family, dynamics, ends), (normal, *across), b, ends
+    moved: Any = (
+        jacobian(plan, family, dynamics, ends)
+        if plan.forest is None or links is None
+        else (joined_trees.jacobian(plan.forest, dynamics, ends),)
     )
+    return FamilyConstraints(law, moved, (normal, *across), b, ends)
 
 
 def _listed_constraints(
@@ -248,37 +253,38 @@ def _listed_constraints(
     contacts: ModelContacts,
 ) -> FamilyConstraints:
     """Return the constraints of a family of listed contacts, chunk by chunk of its slots."""
-    (slots,) = (s for s in family.slots if s is not None)
     near, order = _listed(sys, family, contacts)
-    chunk = chunk_size(slots.each)
-    part = slots._replace(start=0, each=chunk, sides=slots.sides[:, :, :chunk])
-    mine = family._replace(slots=tuple(s and part for s in family.slots))
+    count = len(order)
+    chunk = chunk_size(count)
+    mine = family._replace(
+        slots=tuple(
+            s and s._replace(start=0, each=chunk, sides=s.sides[:, :, :chunk]) for s in family.slots
+        )
+    )
 
     def of_chunk(given: Any) -> FamilyConstraints:
         touch, pair, geoms = given
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
         sliding = _relative_surface(contacts, geoms)
         found = _constraints(sys, plan, mine, picked(soft, pair), dynamics, touch, links, sliding)
-        # (path, slots, copies, batch) for each direction become (path, copies, rows, batch).
+        blocks: Any = found.jacobian
+        # In a forest they are joined already.
         joined: Any = tuple(
-            j and jnp.concatenate([jnp.swapaxes(x, 1, 2) for x in j], axis=2)
-            for j in found.jacobian
+            j if j is None or isinstance(j, ListedRows) else ListedRows.of(j) for j in blocks
         )
         return found._replace(jacobian=joined)
 
-    chunks = in_chunks(rows((near.touch, near.pair, near.geoms), order), slots.each // chunk)
+    chunks = in_chunks(rows((near.touch, near.pair, near.geoms), order), count // chunk)
     idle = empty(of_chunk, jax.tree.map(lambda x: x[0], chunks))
     # Ones keep the law's quotients finite where there is no contact.
     law = jax.tree.map(jnp.ones_like, idle.law).inactive()
-    needed = chunks_needed(near.filled, slots.each, chunk)
+    needed = chunks_needed(near.filled, count, chunk)
     # The solver reads the Jacobian of the chunks that are needed alone.
     idle = idle._replace(law=law, jacobian=unread(idle.jacobian))
     found = map_needed(needed, of_chunk, chunks, idle)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found._replace(jacobian=()))
-    joined: Any = found.jacobian
-    return flat._replace(
-        jacobian=tuple(None if j is None else ListedJacobian(needed, j) for j in joined)
-    )
+    whole: Any = tuple(j and ListedJacobian(needed, *j) for j in found.jacobian)
+    return flat._replace(jacobian=whole)
 
 
 def _listed(

@@ -202,13 +202,49 @@ def at_places(
     return tuple(out)
 
 
+class ListedRows(NamedTuple):
+    """The Jacobian of one chunk of listed contacts on one block, or in a forest on two trees."""
+
+    rows: jax.Array
+    """The rows by direction, then by slot, (path, copies, rows, batch)."""
+    trees: jax.Array | None = None
+    """In a forest, the trees: the first ones of the slots, then the second ones, (2 * slots,
+    batch), -1 for none."""
+
+    @staticmethod
+    def of(directions: Along) -> "ListedRows":
+        """Return the rows of directions that are given as `jacobian` returns them."""
+        return ListedRows(jnp.concatenate([jnp.swapaxes(x, 1, 2) for x in directions], axis=2))
+
+
 class ListedJacobian(NamedTuple):
     """The Jacobian of listed contacts on one block, in chunks of slots."""
 
     needed: jax.Array
     """True for each chunk that has an active contact, (chunks, batch)."""
     rows: jax.Array
-    """The rows of each chunk by direction, then by slot, (chunks, path, copies, rows, batch)."""
+    """The rows of each chunk by direction, then by slot, (chunks, path, copies, rows, batch). In a
+    forest the path is that of two trees."""
+    trees: jax.Array | None = None
+    """In a forest, the trees of each chunk: the first ones of its slots, then the second ones,
+    (chunks, 2 * slots, batch), -1 for none."""
+
+    def joined(self) -> jax.Array:
+        """Return the trees of a forest."""
+        assert self.trees is not None
+        return self.trees
+
+    def size(self) -> int:
+        """Return the number of slots of a chunk, of a forest."""
+        return self.joined().shape[1] // 2
+
+    def filled(self) -> jax.Array:
+        """Return the number of chunks that have an active contact, which come first, (1, batch)."""
+        return jnp.sum(self.needed, axis=0, dtype=jnp.int32, keepdims=True)
+
+    def directions(self) -> int:
+        """Return the number of directions of a contact, of a forest."""
+        return self.rows.shape[3] // self.size()
 
 
 class FamilyConstraints(NamedTuple):

@@ -117,4 +117,5 @@ def _color_slots(
         offsets[name] = at
         live.append(name)
         total = max(total, at + sizes[name])
-    return offsets, total
+    # What follows the buffers in memory is aligned as they are.
+    return offsets, -(-total // STACK_ALIGNMENT) * STACK_ALIGNMENT

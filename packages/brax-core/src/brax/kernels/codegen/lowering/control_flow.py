@@ -29,7 +29,13 @@ from brax.kernels.codegen.emitter import (
 )
 from brax.kernels.codegen.ir import Type
 from brax.kernels.codegen.loops import LastRead, buffer_array
-from brax.kernels.codegen.lowering import arrays_in_memory, rules, scalars, symmetric
+from brax.kernels.codegen.lowering import (
+    arrays_in_memory,
+    joined_trees,
+    rules,
+    scalars,
+    symmetric,
+)
 from brax.kernels.codegen.lowering.arrays import (
     BATCH_MARK,
     ElementArray,
@@ -39,6 +45,7 @@ from brax.kernels.codegen.lowering.arrays import (
 )
 from brax.kernels.codegen.lowering.registry import Takes, lowering_rule, operation
 from brax.kernels.compaction import FLAGGED
+from brax.kernels.joined_trees import ADDED_AT, SOLVED_JOINTLY
 from brax.kernels.skip import UNREAD, WHERE_NEEDED
 from brax.kernels.symmetric import BACKWARD, ELIMINATED, FORWARD, OUTER_SUMS
 
@@ -733,6 +740,9 @@ _FUNCTIONS: dict[
     FLAGGED: (_flagged, (1,), (2,)),
     ELIMINATED: (symmetric.eliminated, (1,), (2, 3)),
     OUTER_SUMS: (_outer_sums, (4,), (1,)),
+    ADDED_AT: (joined_trees.added_at, (4,), (1,)),
+    # One, two or three kinds of contacts.
+    SOLVED_JOINTLY: (joined_trees.solved_jointly, (7, 11, 15), (1,)),
     FORWARD: (symmetric.substituted_forward, (3,), (1, 2)),
     BACKWARD: (symmetric.substituted_backward, (2, 3), (1,)),
 }

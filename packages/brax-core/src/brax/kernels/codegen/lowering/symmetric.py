@@ -48,8 +48,8 @@ def eliminated(
     shapes = [element_shape(v.aval.shape) for v in eqn.outvars]
     n, copies, own = matrix.shape[0], matrix.shape[2], shapes[1][0]
     rows = changeable(emitter, matrix, code, free)
-    inverse = _buffer(emitter, shapes[1], code)
-    _call(emitter, _elimination(emitter, code, (n, n - own, copies)), [rows, inverse])
+    inverse = new_buffer(emitter, shapes[1], code)
+    call(emitter, _elimination(emitter, code, (n, n - own, copies)), [rows, inverse])
     whole = buffer_array(rows, shapes[0])
     out = [whole, buffer_array(inverse, shapes[1])]
     # Nobody may need what is left.
@@ -73,7 +73,7 @@ def substituted_forward(
     n, own, copies = load.shape[0], inverse.shape[0], load.shape[1]
     x = changeable(emitter, load, code, free)
     given = [in_memory(emitter, each, code) for each in (rows, inverse)]
-    _call(emitter, _forward_substitution(emitter, code, (n, n - own, copies)), [*given, x])
+    call(emitter, _forward_substitution(emitter, code, (n, n - own, copies)), [*given, x])
     out = buffer_array(x, load.shape)
     return [out[n - own :], out[: n - own]][: len(eqn.outvars)]
 
@@ -91,7 +91,7 @@ def substituted_backward(
     n, own, copies = path.shape[0], parts[-1].shape[0], path.shape[1]
     x = changeable(emitter, path, code, free)
     given = in_memory(emitter, rows, code)
-    _call(emitter, _backward_substitution(emitter, code, (n, n - own, copies)), [given, x])
+    call(emitter, _backward_substitution(emitter, code, (n, n - own, copies)), [given, x])
     return [buffer_array(x, path.shape)]
 
 
@@ -122,10 +122,10 @@ def add_outer(
         for size in (terms * n * copies, entries * constraints * copies)
     ]
     function = _outer_products(emitter, total.code, shape, entries)
-    _call(emitter, function, [total, (rows, places[0]), (weights, places[1])])
+    call(emitter, function, [total, (rows, places[0]), (weights, places[1])])
 
 
-def _buffer(emitter: Emitter, shape: tuple[int, ...], code: str) -> Buffer:
+def new_buffer(emitter: Emitter, shape: tuple[int, ...], code: str) -> Buffer:
     """Return a new buffer for an array, at the current depth."""
     size = int(np.prod(shape))
     return emitter.buffer(code, emitter.lanes > 1, emitter.current_depth, size)
@@ -150,7 +150,7 @@ def changeable(emitter: Emitter, x: ElementArray, code: str, free: LastRead) -> 
 
 def _copied(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
     """Return a buffer of its own with a copy of an array."""
-    buffer = _buffer(emitter, x.shape, code)
+    buffer = new_buffer(emitter, x.shape, code)
     emitter.loops.copy(x, code, buffer)
     return buffer
 
@@ -162,7 +162,7 @@ def in_memory(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
     return buffer if fits else _copied(emitter, x, code)
 
 
-def _call(emitter: Emitter, function: str, buffers: list[Any]) -> None:
+def call(emitter: Emitter, function: str, buffers: list[Any]) -> None:
     """Call a function of the module with addresses in buffers."""
     group, arguments = [], []
     for each in buffers:
@@ -187,7 +187,7 @@ class _List(NamedTuple):
     """Number of indices."""
 
 
-class _Function:
+class RoutineWriter:
     """A function of the module, written instruction by instruction.
 
     Integers have 64 bits, as addresses do. LLVM only selects instructions for them, so values that
@@ -263,20 +263,22 @@ class _Function:
 
     def at(self, base: str, index: str) -> str:
         """Return the address of an element."""
-        return base if index == "0" else self._place(self.kind, base, index)
+        return base if index == "0" else self.place(self.kind, base, index)
 
-    def _place(self, element: Type, base: str, index: str) -> str:
+    def place(self, element: Type, base: str, index: str) -> str:
         """Return the address of an element of a type."""
         place = ir.address("", element, base, index, ir.I64)
         return self.let(place.operation, place.type, place.operands, place.types)
 
     def load(self, address: str) -> str:
         """Load an element."""
-        return self._load(self.kind, address)
+        return self.load_as(self.kind, address)
 
-    def _load(self, kind: Type, address: str) -> str:
-        """Load a value of a type."""
-        return self.let("load", kind, (address,), (ir.PTR,))
+    def load_as(self, kind: Type, address: str, alignment: int = 0) -> str:
+        """Load a value of a type, with an alignment that is not the type's."""
+        name = self.let("load", kind, (address,), (ir.PTR,))
+        self.body[-1] = self.body[-1]._replace(alignment=alignment)
+        return name
 
     def store(self, x: str, address: str) -> None:
         """Store an element."""
@@ -346,7 +348,7 @@ class _Function:
         address = "%list"
         i, count = self.loop("0", end, carried=((ir.I64, "0"),))
         # Every index is written; one that is not counted is written over by the next.
-        item = self._place(ir.I64, address, count)
+        item = self.place(ir.I64, address, count)
         self.body.append(ir.store(i, ir.I64, item))
         some = self.some(entries(i))
         self.end_loop(self.add(count, self.let("zext", ir.I64, (some,), (ir.I1,))))
@@ -354,7 +356,7 @@ class _Function:
 
     def item(self, of: _List, place: str) -> str:
         """Return an index of a list."""
-        return self._load(ir.I64, self._place(ir.I64, of.address, place))
+        return self.load_as(ir.I64, self.place(ir.I64, of.address, place))
 
     def each_copy(self) -> str:
         """Begin the loop over the copies of matrices, and return which it is."""
@@ -380,7 +382,7 @@ class _Function:
 def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that eliminates rows in place, the last first."""
     n, above, _ = sizes
-    f = _Function(emitter, ELIMINATED, code, "%a %d", sizes)
+    f = RoutineWriter(emitter, ELIMINATED, code, "%a %d", sizes)
     c = f.each_copy()
     rest = (n - above) % _PANEL
     if rest:
@@ -392,7 +394,7 @@ def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> st
     return f.finish(emitter)
 
 
-def _eliminate_panel(f: _Function, c: str, last: str, width: int, above: int) -> None:
+def _eliminate_panel(f: RoutineWriter, c: str, last: str, width: int, above: int) -> None:
     """Eliminate neighbouring rows at once: each number before them is loaded and stored once.
 
     Args:
@@ -441,7 +443,7 @@ def _eliminate_panel(f: _Function, c: str, last: str, width: int, above: int) ->
 
 
 def _subtract_panel(
-    f: _Function,
+    f: RoutineWriter,
     c: str,
     rows: list[Callable[[str], str]],
     inverses: list[str],
@@ -481,7 +483,7 @@ def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], en
     directions = triangle_size(entries)
     constraints = terms // directions
     name = f"{OUTER_SUMS}.{terms}.{directions}"
-    f = _Function(emitter, name, code, "%a %j %d", (n, copies))
+    f = RoutineWriter(emitter, name, code, "%a %j %d", (n, copies))
     c = f.each_copy()
 
     def of_row(row: str) -> list[str]:
@@ -528,7 +530,7 @@ def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], en
 def _forward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that substitutes in place, the last row first."""
     n, above, _ = sizes
-    f = _Function(emitter, FORWARD, code, "%l %d %x", sizes)
+    f = RoutineWriter(emitter, FORWARD, code, "%l %d %x", sizes)
     c = f.each_copy()
     x, d = f.column("%x", c), f.column("%d", c)
     [i] = f.loop(str(n - 1), str(above), -1)
@@ -547,7 +549,7 @@ def _forward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, in
 def _backward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that substitutes in place, the first row first."""
     n, above, _ = sizes
-    f = _Function(emitter, BACKWARD, code, "%l %x", sizes)
+    f = RoutineWriter(emitter, BACKWARD, code, "%l %x", sizes)
     c = f.each_copy()
     x = f.column("%x", c)
     [i] = f.loop(str(above), str(n))
