@@ -74,6 +74,7 @@ def simulated(sys, batch=1, steps=STEPS):
 def test_the_scene_is_a_forest():
     """Eleven trees, of six, three and one degrees of freedom."""
     found = constraint_layout(model()).forest
+    assert found is not None
     assert found.rows.shape == (11, 6)
     assert sorted((found.rows >= 0).sum(axis=1)) == [1, 3, *[6] * 9]
 
