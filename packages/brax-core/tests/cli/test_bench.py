@@ -55,7 +55,7 @@ def drifting():
         ]
     )
     plugins.register(plugin, "drifting")
-    cached = jax.config.read("jax_enable_compilation_cache")
+    cached = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]
     yield
     jax.config.update("jax_enable_compilation_cache", cached)
     plugins.unregister("drifting")
