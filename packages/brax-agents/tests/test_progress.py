@@ -118,3 +118,12 @@ def test_a_logger_that_fails_is_left_out_and_the_others_go_on(tmp_path, monkeypa
     loggers.write(2, {"a": 2.0})
     loggers.close()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_pipe_in_a_notebook_gets_lines(monkeypatch, capsys):
+    """Jupyter sets this variable for the commands that a cell runs."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Progress("ppo on ant", 1000) as shown:
+        shown.update(500, {"eval/episode_reward": 2.0})
+    out = capsys.readouterr().out
+    assert "500 steps: return 2.0" in out and "\x1b[" not in out

@@ -1,5 +1,6 @@
 """The display of a run: a live table in a terminal, plain lines elsewhere."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -40,7 +41,10 @@ class Progress:
         """
         self._title = title
         self._total = total_steps
-        self._console = console or Console()
+        # A notebook asks for colours in what its shells run, and rich then takes their pipes for
+        # terminals, which get the table anew four times a second.
+        terminal = None if sys.stdout.isatty() else False
+        self._console = console or Console(force_terminal=terminal)
         self._clock = clock
         self._start = self._last_line = clock()
         self._steps = 0
