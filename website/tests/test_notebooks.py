@@ -21,6 +21,10 @@ CLAIMS = {
         assert miss < 1e-3
         assert abs(friction - 0.35) < 0.01
     """,
+    "train-the-ant": """
+        assert late > 2 and late > early
+        assert len(last) == 3 and max(last) > min(last) and max(last) > 1500
+    """,
     "your-own-environment": """
         returns = [float(found["eval/episode_reward"]) for _, found in reports]
         assert returns[0] < 0 and 60 < returns[-1] < 100
@@ -53,7 +57,7 @@ CLAIMS = {
 }
 """The claims of each text about its results, which run as the last cell."""
 
-LONG: set[str] = set()
+LONG = {"train-the-ant"}
 """Notebooks that take more than a minute."""
 
 
