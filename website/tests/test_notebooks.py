@@ -45,6 +45,11 @@ CLAIMS = {
         assert abs(float(heights[-1]) - 0.4) < 0.05
         assert (Path("installed") / "brax_nut").is_dir()
     """,
+    "transfer-to-mujoco": """
+        up = {name: found >= 10 for name, found in times.items()}
+        assert up["one system"][3].all() and up["many systems"][3].all()  # the pole of the file
+        assert up["many systems"].sum() > up["one system"].sum() + 10
+    """,
     "one-program-many-devices": """
         assert split_keys.addressable_shards[7].data.shape == (32,)
         assert "num_partitions=8" in program.as_text() and exchanges(program) == []
@@ -57,7 +62,7 @@ CLAIMS = {
 }
 """The claims of each text about its results, which run as the last cell."""
 
-LONG = {"train-the-ant"}
+LONG = {"train-the-ant", "transfer-to-mujoco"}
 """Notebooks that take more than a minute."""
 
 
