@@ -59,6 +59,7 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
         startup_timeout=600,
         kernel_name="python3",
         record_timing=False,
+        coalesce_streams=True,  # else a line may be in two outputs
         resources={"metadata": {"path": str(folder)}},
     )
     client.execute()
