@@ -43,11 +43,11 @@ otherwise."""
 MIN_LISTED_POINTS = 48
 """Number of possible contact points from which on the active ones are listed at each state."""
 
-FAR = 1e3
-"""Distance of an empty contact [m]: beyond all margins."""
-
 MAX_CHUNK = 4
 """Most pairs or contacts that are worked on together, or passed over together."""
+
+FAR = 1e3
+"""Distance of an empty contact [m]: beyond all margins."""
 
 MAX_CANDIDATE_PAIRS, MAX_LISTED_CONTACTS = 64, 128
 """Longest lists of pairs of each collider, and of contacts of each `condim`, in models with more

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from brax.kernels.codegen import ir
 from brax.kernels.codegen.emitter import Routine
 from brax.kernels.codegen.ir import Instruction, Type
+from brax.kernels.codegen.stack import aligned
 
 PART_LINES = 1500
 """Number of instructions from which on a part is long enough for a function."""
@@ -20,7 +21,7 @@ PART_LINES = 1500
 MIN_PART_LINES = 200
 """Number of instructions below which a part stays where it is."""
 
-ARGUMENTS = {**{"%stack": ir.PTR, "%in": ir.PTR, "%out": ir.PTR, "%size": ir.I64, "%first": ir.I64}}
+ARGUMENTS = {"%stack": ir.PTR, "%in": ir.PTR, "%out": ir.PTR, "%size": ir.I64, "%first": ir.I64}
 """Names and types of what each part is called with."""
 
 
@@ -93,7 +94,7 @@ def outlined(
     for name in crossing:
         kind = types[name]
         alignment = _alignment(kind)
-        slots[name] = used = -(-used // alignment) * alignment
+        slots[name] = used = aligned(used, alignment)
         used += memory_type(kind).bytes
     values = _Values(places, types, where, slots)
     unsplit, _ = _texts(first, "entry", whole, values)

@@ -14,6 +14,11 @@ STACK_ALIGNMENT = 64
 _READS = Effect.READS, Effect.READS_AND_WRITES
 
 
+def aligned(size: int, to: int = STACK_ALIGNMENT) -> int:
+    """Return the least multiple of an alignment that is no less than a size, in bytes."""
+    return -(-size // to) * to
+
+
 def allocate_stack(
     groups: Sequence[Group], sizes: Mapping[str, int]
 ) -> tuple[list[Group], dict[str, int], int]:
@@ -113,9 +118,9 @@ def _color_slots(
         for b in live:
             if offsets[b] - at >= sizes[name]:
                 break
-            at = max(at, -(-(offsets[b] + sizes[b]) // STACK_ALIGNMENT) * STACK_ALIGNMENT)
+            at = max(at, aligned(offsets[b] + sizes[b]))
         offsets[name] = at
         live.append(name)
         total = max(total, at + sizes[name])
     # What follows the buffers in memory is aligned as they are.
-    return offsets, -(-total // STACK_ALIGNMENT) * STACK_ALIGNMENT
+    return offsets, aligned(total)

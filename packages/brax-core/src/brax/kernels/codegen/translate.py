@@ -24,7 +24,7 @@ from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.codegen.lowering.control_flow import lower_jaxpr
 from brax.kernels.codegen.outlining import memory_type, outlined
 from brax.kernels.codegen.schedule import scheduled
-from brax.kernels.codegen.stack import STACK_ALIGNMENT, allocate_stack, allocation
+from brax.kernels.codegen.stack import aligned, allocate_stack, allocation
 
 MAX_WHOLE_LINES = 6000
 """Number of lines up to which a kernel with loops stays one function."""
@@ -126,7 +126,7 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     if emitter.loops and len(inside) > MAX_WHOLE_LINES:
         for name, (kind, n) in emitter.slots.items():
             places[name] = used
-            used += -(-n * memory_type(kind).bytes // STACK_ALIGNMENT) * STACK_ALIGNMENT
+            used += aligned(n * memory_type(kind).bytes)
         before, inside, functions, used = outlined(before, inside, "tile", places, used)
         places = {}
     else:

@@ -9,7 +9,7 @@ Source: Davis (2006), Direct Methods for Sparse Linear Systems, chapters 4 and 7
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,6 +28,9 @@ _WIDTH = 4
 _OF_KIND = (("%rows", False), ("%weights", False), ("%trees", True), ("%count", True))
 """Names of the arrays of each kind of contacts, and whether they hold whole numbers: J, D, trees,
 and the number of chunks."""
+
+_SETS = ("joined", "later", "rest")
+"""Tables of sets of trees."""
 
 _WORD = 64
 """Trees of a machine word, whose bits say which trees are joined."""
@@ -86,18 +89,12 @@ class _Lanes(RoutineWriter):
     ) -> None:
         """Begin the function; see `RoutineWriter`."""
         super().__init__(emitter, name, code, operands, sizes)
-        self.copies = 1  # `finish` ends no loop over copies
         self.lane = "0"
 
     def each_lane(self) -> None:
-        """Begin the loop over the lanes."""
+        """Begin the loop over the lanes, which ends with the function."""
         if self.lanes > 1:
             [self.lane] = self.loop("0", str(self.lanes))
-
-    def end_lanes(self) -> None:
-        """End the loop over the lanes."""
-        if self.lanes > 1:
-            self.end_loop()
 
     def of_lane(self, base: str, index: str, kind: str = "") -> str:
         """Return the address of an element of this lane in an array of all lanes."""
@@ -157,8 +154,13 @@ def _addition(emitter: Emitter, code: str, sizes: tuple[int, int]) -> str:
             value = f.number(f.of_lane("%v", f.add(f.times(k, places), str(p))))
             f.put(f.number_of("fadd", f.number(at), value), at)
     f.end_loop()
-    f.end_lanes()
     return f.finish(emitter)
+
+
+def _starts(sizes: Mapping[str, int]) -> tuple[dict[str, int], int]:
+    """Return where each part of a memory begins, and the size of all."""
+    ends = list(itertools.accumulate(sizes.values(), initial=0))
+    return dict(zip(sizes, ends, strict=False)), ends[-1]
 
 
 class _Solution:
@@ -195,11 +197,7 @@ class _Solution:
             "solution": n * self.width,
             "lower": n * places * places,
         }
-        ends = [0]
-        for size in sizes.values():
-            ends.append(ends[-1] + size)
-        self.places_of = dict(zip(sizes, ends, strict=False))
-        self.numbers = ends[-1]
+        self.places_of, self.numbers = _starts(sizes)
         tables = {
             "joined": n,
             "later": n,
@@ -210,14 +208,11 @@ class _Solution:
             "rest": 1,
             "place": n * n,
         }
-        ends = [0]
         # Sets of trees are integers of as many bits as there are trees, in whole words.
         self.words = -(-n // _WORD)
-        for name, size in tables.items():
-            wide = self.words if name in ("joined", "later", "rest") else 1
-            ends.append(ends[-1] + size * wide)
-        self.tables = dict(zip(tables, ends, strict=False))
-        self.integers = ends[-1]
+        self.tables, self.integers = _starts(
+            {name: size * self._words_of(name) for name, size in tables.items()}
+        )
         self.bits = Type(f"i{_WORD * self.words}")
 
     def text(self) -> str:
@@ -240,7 +235,6 @@ class _Solution:
         touched = self.size(self.set_of("rest"))
         self._eliminate_all(touched)
         self._substitute(touched)
-        f.end_lanes()
         return f.finish(self.emitter)
 
     # Addresses.
@@ -250,10 +244,14 @@ class _Solution:
         place = self.f.add(index, str(self.places_of[table]))
         return self.f.place(Type(self.f.scalar), "%s", place)
 
+    def _words_of(self, table: str) -> int:
+        """Return the words of an entry of a table, which is a set of trees or one integer."""
+        return self.words if table in _SETS else 1
+
     def at_integer(self, table: str, index: str = "0") -> str:
         """Return the address of an integer, or of a set of trees."""
-        wide = self.words if table in ("joined", "later", "rest") else 1
-        place = self.f.add(self.f.times(index, wide), str(self.tables[table]))
+        place = self.f.times(index, self._words_of(table))
+        place = self.f.add(place, str(self.tables[table]))
         return self.f.place(ir.I64, "%i", place)
 
     def integer(self, table: str, index: str = "0") -> str:
@@ -466,6 +464,13 @@ class _Solution:
             self.store_tile(["zeroinitializer"] * self.places, tile)
         return self.at("pairs", f.times(f.load_as(ir.I64, place), self.tile))
 
+    def _place(self, above: str, tree: str, other: str) -> str:
+        """Return the place of the tile of two joined trees; `above` if the other is the later."""
+        f = self.f
+        high = f.chosen(above, ir.I64, other, tree)
+        low = f.chosen(above, ir.I64, tree, other)
+        return self.integer("place", f.add(f.times(high, self.n), low))
+
     def _eliminate_all(self, count: str) -> None:
         """Eliminate tree by tree; each time one of those with the fewest neighbours."""
         f = self.f
@@ -512,9 +517,7 @@ class _Solution:
         m, others = f.loop("0", self.size(later), 1, ((self.bits, later),))
         other = self.first(others)
         above = f.compare("icmp sgt", other, tree)
-        high = f.chosen(above, ir.I64, other, tree)
-        low = f.chosen(above, ir.I64, tree, other)
-        place = self.integer("place", f.add(f.times(high, self.n), low))
+        place = self._place(above, tree, other)
         tile = self.at("pairs", f.times(place, self.tile))
         # The rows of the tile shall be those of the tree that is eliminated.
         with f.where(above):
@@ -620,10 +623,7 @@ class _Solution:
         zeros = ((self.row, "zeroinitializer"),) * places
         _, others, *sums = f.loop("0", self.size(later), 1, ((self.bits, later), *zeros))
         other = self.first(others)
-        above = f.compare("icmp sgt", other, tree)
-        high = f.chosen(above, ir.I64, other, tree)
-        low = f.chosen(above, ir.I64, tree, other)
-        place = self.integer("place", f.add(f.times(high, self.n), low))
+        place = self._place(f.compare("icmp sgt", other, tree), tree, other)
         found = self.load_row(self.at("solution", f.times(other, self.width)))
         tile = self.load_tile(self.at("pairs", f.times(place, self.tile)))
         more = [self.fused(row, found, sum_) for row, sum_ in zip(tile, sums, strict=True)]

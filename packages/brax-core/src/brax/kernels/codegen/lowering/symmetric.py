@@ -366,8 +366,8 @@ class RoutineWriter:
         return self.loop("0", str(self.copies))[0] if self.copies > 1 else "0"
 
     def finish(self, emitter: Emitter) -> str:
-        """End the function, add it to the module, and return its symbol."""
-        if self.copies > 1:
+        """End the loops that are open and the function, add it to the module; return its symbol."""
+        while self._loops:
             self.end_loop()
         self.body.append(ir.RETURN)
         kind = self.kind
