@@ -17,6 +17,7 @@ from brax import plugins
 from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen import cpu, ffi, jax_internals, target
 from brax.kernels.codegen.call import Form, Kernel, trace
+from brax.kernels.codegen.emitter import TooLong
 from brax.kernels.codegen.explain import collected
 from brax.kernels.codegen.operations import operation
 from brax.kernels.codegen.translate import translate
@@ -443,6 +444,16 @@ def test_what_all_environments_share_is_read_where_it_is_needed():
     assert before.count("load float") == 1
     assert "i64 7" in before
     assert tile.count("fmul") == 1
+
+
+def test_a_single_operation_may_be_too_long():
+    """A gather from a large table ends when there are too many values, not when it is complete."""
+    given = [((1,), np.int32), ((2000,), np.float32)]
+    mode = "promise_in_bounds"
+    kernel = trace(lambda i, table: jnp.take_along_axis(table, i, axis=0, mode=mode), given)
+    translate(kernel, [True, False], 8, max_values=20_000)
+    with pytest.raises(TooLong):
+        translate(kernel, [True, False], 8, max_values=6000)
 
 
 def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):

@@ -149,16 +149,6 @@ class Emitter:
         self._count = 0
         self._types: dict[tuple[str, bool], Type] = {}
 
-    def check_size(self) -> None:
-        """Check that the kernel is not too long so far.
-
-        Raises:
-            TooLong: if it has more values than allowed.
-        """
-        # Fresh names are counted, which includes addresses: an upper bound of the values.
-        if self.max_values and self._count > self.max_values:
-            raise TooLong
-
     def type_of(self, code: str, wide: bool) -> Type:
         """Return LLVM's type of a value."""
         found = self._types.get((code, wide))
@@ -173,8 +163,15 @@ class Emitter:
         return f"v{self.lanes}{bits}" if wide else bits
 
     def fresh_name(self, prefix: str) -> str:
-        """Return a name that no other value has."""
+        """Return a name that no other value has.
+
+        Raises:
+            TooLong: if there are more values than allowed.
+        """
+        # Names of addresses count too: an upper bound of the values.
         self._count += 1
+        if self.max_values and self._count > self.max_values:
+            raise TooLong
         return f"%{prefix}{self._count}"
 
     def emit(
@@ -205,8 +202,7 @@ class Emitter:
         available, key = self.available[depth], (operation, kind, types, operands)
         if key in available:
             return available[key]
-        self._count += 1
-        name = f"%v{self._count}"
+        name = self.fresh_name("v")
         self.wide[name] = bool(kind.lanes)
         self._depth[name] = depth
         instruction = Instruction(operation, operands, types, kind, name, alignment=alignment)

@@ -90,7 +90,6 @@ def lower_jaxpr(
         # Prints and callbacks would have to happen once for each environment, in order.
         if eqn.effects:
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
-        emitter.check_size()
         given = [read(v) for v in eqn.invars]
         # Found only where a rule asks for it, since it looks at all arrays that are read later.
         free = functools.cache(functools.partial(_last_read, jaxpr, number, environment, owned))
