@@ -40,6 +40,16 @@ def one_at_least(x):
     return jnp.where(lax.abs(x) < 1, np.float32(1), x)
 
 
+def no_nan(x):
+    """Replace NaN by one: IEEE 754 leaves the sign of a NaN that was computed open."""
+    return lax.select(x == x, x, jnp.ones_like(x))
+
+
+def converted(x, dtype):
+    """Return numbers of another type; NumPy would convert infinity as the processor does."""
+    return lax.convert_element_type(x, dtype)
+
+
 def is_traced(x):
     return isinstance(x, jax.core.Tracer)
 
@@ -123,11 +133,11 @@ def integers(p):
 
 def conversions(p):
     f = p.rng.choice([
-        lambda: ("int", p.number().astype(np.int32)),
-        lambda: ("int", lax.bitcast_convert_type(p.number(), np.int32)),
-        lambda: ("int", p.pick("flag").astype(np.int32)),
-        lambda: ("whole", whole(p.pick("int").astype(np.float32))),
-        lambda: ("whole", p.pick("flag").astype(np.float32)),
+        lambda: ("int", converted(p.number(), np.int32)),
+        lambda: ("int", lax.bitcast_convert_type(no_nan(p.number()), np.int32)),
+        lambda: ("int", converted(p.pick("flag"), np.int32)),
+        lambda: ("whole", whole(converted(p.pick("int"), np.float32))),
+        lambda: ("whole", converted(p.pick("flag"), np.float32)),
         lambda: ("flag", p.pick("int") != 0),
         lambda: ("flag", lax.is_finite(p.number())),
     ])  # fmt: skip

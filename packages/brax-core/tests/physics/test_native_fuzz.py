@@ -51,3 +51,9 @@ def in_parts(start, stop):
 )
 def test_random_programs(first, monkeypatch):
     assert failures(range(first, first + PROGRAMS_IN_A_KERNEL), monkeypatch) == []
+
+
+@pytest.mark.parametrize("seed", [1001350, 1002189, 1002223])
+def test_programs_that_found_a_fault(seed, monkeypatch):
+    """The bits of a NaN, infinity as a whole number, and the order of zeros of both signs."""
+    assert failures([seed], monkeypatch) == []

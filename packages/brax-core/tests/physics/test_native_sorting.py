@@ -74,6 +74,14 @@ def test_sorts_of_one_and_several_arrays(count):
         np.testing.assert_array_equal(got, want, err_msg=str(i))
 
 
+def test_a_stable_sort_keeps_the_order_of_zeros_of_both_signs():
+    x = np.array([[0, 0, -0.0, -1], [-0.0, 0, 1, 0], [0, -0.0, 0, -0.0]], np.float32).T
+    # No zero moves past another: each column below has its zeros as above, between the rest.
+    wanted = np.array([[-1, 0, 0, -0.0], [-0.0, 0, 0, 1], [0, -0.0, 0, -0.0]], np.float32).T
+    (got,) = native(jnp.sort, x)
+    np.testing.assert_array_equal(np.asarray(got).view(np.int32), wanted.view(np.int32))
+
+
 def test_sorts_in_double_precision_and_of_other_types():
     with jax.enable_x64(True):
         x = numbers(11, 3, np.float64)

@@ -62,7 +62,10 @@ def _sort(emitter: Emitter, eqn: Any, *arrays: ElementArray) -> list[ElementArra
     # Networks are not stable, so a stable sort has the elements' first positions as a last key. An
     # array that ascends, such as the indices that argsort sorts along, serves as that key.
     ranked = [i for i, x in enumerate(rows) if i >= keys and _ascends(x)]
-    extra = eqn.params["is_stable"] and len(rows) > keys and not ranked
+    # Whole numbers that are equal have the same bits, so that their order does not show. Floats may
+    # not: zeros of both signs are equal, and so are all NaN.
+    shows = len(rows) > keys or any(map(scalars.is_float, codes))
+    extra = eqn.params["is_stable"] and shows and not ranked
     if extra:
         rows.append(np.broadcast_to(_positions(count), rows[0].shape))
         codes.append("i4")
