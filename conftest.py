@@ -78,6 +78,12 @@ def few_programs() -> Iterator[None]:
         jax.clear_caches()
 
 
+@pytest.fixture
+def code_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have kernels translated in a test of the code generator, also where BRAX_NATIVE is 0."""
+    monkeypatch.delenv("BRAX_NATIVE", raising=False)
+
+
 SOFTWARE = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 """Switches of Chromium that let it draw where there is no screen."""
 

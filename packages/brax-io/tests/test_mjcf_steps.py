@@ -110,6 +110,21 @@ def test_actuators_on_ball_and_free_joints_push_in_every_pipeline(pipeline):
     np.testing.assert_allclose(state.qd, found, rtol=1e-4, atol=1e-6)
 
 
+def test_actuators_on_ball_and_free_joints_push_a_batch_that_xla_compiles(monkeypatch):
+    """A force of 3 N on 1 kg, and a torque of 2 N m on 0.004 kg m^2, after one step of 2 ms."""
+    monkeypatch.setenv("BRAX_NATIVE", "0")
+    ball = '<geom size=".1" mass="1"/>'
+    text = f"""<mujoco><option gravity="0 0 0"/><worldbody>
+<body><joint name="f" type="free"/>{ball}</body>
+<body pos="1 0 0"><joint name="b" type="ball"/>{ball}</body></worldbody><actuator>
+<motor joint="f" gear="0 3 0 0 0 0"/><motor joint="b" gear="2 0 0"/></actuator></mujoco>"""
+    sys, engine = mjcf.loads(text), plugins.get("pipeline", "generalized")
+    state = engine.init(sys, sys.init_q, jnp.zeros(9))
+    after = jax.vmap(lambda ctrl: engine.step(sys, state, ctrl))(jnp.array([[1.0, 0], [0, 1]]))
+    found = [[0, 0.006, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 0, 0]]
+    np.testing.assert_allclose(after.qd, found, rtol=1e-4, atol=1e-6)
+
+
 GEARED = f"""{ARM}<body pos="0 1 0"><joint name="s" type="slide" axis="1 0 0" range="-.1 .1"
 limited="true"/><geom size=".1" mass="1"/></body>"""
 GEARS = """<tendon><fixed name="t" armature=".3" damping=".2"><joint joint="j" coef="1"/>

@@ -71,6 +71,7 @@ def test_measures_a_registered_environment(capsys):
     assert report["device"].startswith(jax.devices()[0].platform)
 
 
+@pytest.mark.usefixtures("code_generator")
 def test_prints_a_table_and_which_kernels_are_native(capsys):
     assert cli.main(["bench", "drift", "--batch-size", "2", "--length", "3"]) == 0
     out = capsys.readouterr().out

@@ -18,7 +18,7 @@ from brax.base import System, Transform
 from brax.components import log_quat, quat, rows, vec3
 from brax.kinematics import Frames
 from brax.spatial import Spatial
-from brax.tree import sum_rows
+from brax.tree import join, sum_rows
 
 
 class LinkTransmission(NamedTuple):
@@ -35,7 +35,8 @@ class LinkTransmission(NamedTuple):
 
     def joined(self, other: "LinkTransmission") -> "LinkTransmission":
         """Return the transmission of the owners of both."""
-        push = jax.tree.map(lambda *x: jnp.concatenate(x), self.push, other.push)
+        # Forces along the world's axes have no batch, so that the wrenches are broadcast.
+        push = join((self.push, other.push))
         length, velocity = self.length + other.length, self.velocity + other.velocity
         owner, link = self.owner + other.owner, self.link + other.link
         return LinkTransmission(owner, link, push, length, velocity)
