@@ -63,6 +63,11 @@ class Limits(NamedTuple):
     """Impulse per unit of rate."""
 
 
+def has_limits(sys: System) -> bool:
+    """Return whether a model has limits or dry friction."""
+    return any(sys.joint_limited) or any(sys.joint_dry) or has_tendon_rows(sys)
+
+
 def prepare(
     at: TreesAtState,
     pivots: Sequence[GroupPivot],
@@ -179,6 +184,26 @@ def rates_of(
     if limits.tendons is not None:
         out.append(rows(rates_along(sys, plan, limits.tendons, links, rates), limits.which))
     return join(out)
+
+
+def asked(
+    limits: Limits, impulse: jax.Array, rate: jax.Array, low: jax.Array, high: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return impulses moved towards what the bounds ask for, without and with the largest impulse.
+
+    Args:
+        limits: the limits.
+        impulse: their impulses so far.
+        rate: their rates.
+        low: least rates.
+        high: largest rates.
+    """
+    # The rate error times the effective mass, for both bounds. The lower one only pushes up and the
+    # upper one only down. At most one of the two terms is not zero, because low <= high.
+    mass = limits.effective_mass
+    up, down = impulse + mass * (low - rate), impulse + mass * (high - rate)
+    new = jnp.maximum(up, 0.0) + jnp.minimum(down, 0.0)
+    return new, jnp.clip(new, -limits.most, limits.most)
 
 
 def add_loads(

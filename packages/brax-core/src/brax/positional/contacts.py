@@ -47,34 +47,19 @@ MAX_PUSH_RATIO = 3.0
 out of penetration and is taken back at the velocity level."""
 
 
-class AxisImpulse(NamedTuple):
-    """Impulse on the second link at each contact, along its normal and tangents [N s].
+class AlongAxes(NamedTuple):
+    """One number for each axis of each contact, components (contacts, batch).
 
-    Also used for the velocity of the second link relative to the first, along the same axes [m/s].
-    Components are (contacts, batch).
+    These are impulses on the second link along the axes [N s], or torque impulses about them
+    [N m s]; also its velocity relative to the first link [m/s], or its angular velocity [rad/s].
     """
 
     normal: jax.Array
-    """Component along the normal; an impulse that pushes the links apart is positive."""
-    tangent1: jax.Array
-    """Component along the first tangent."""
-    tangent2: jax.Array
-    """Component along the second tangent."""
-
-
-class AxisTorque(NamedTuple):
-    """Torque impulse on the second link at each contact, about its normal and tangents [N m s].
-
-    Also used for the angular velocity of the second link relative to the first, about the same axes
-    [rad/s]. Components are (contacts, batch).
-    """
-
-    twist: jax.Array
-    """Component about the normal."""
-    roll1: jax.Array
-    """Component about the first tangent."""
-    roll2: jax.Array
-    """Component about the second tangent."""
+    """Along or about the normal; an impulse that pushes the links apart is positive."""
+    first: jax.Array
+    """Along or about the first tangent."""
+    second: jax.Array
+    """Along or about the second tangent."""
 
 
 class TorsionalResistance(NamedTuple):
@@ -188,7 +173,7 @@ def prepare(at: TreesAtState, mobility: Sequence[Sym6], dt: jax.Array) -> Candid
     before = by_link(plan, about(at.links, at.origins))
     # The summand keeps the root's derivative finite without gravity.
     gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
-    return _with_targets(contact, -relative_velocity(contact, before, plan).x, gravity, dt)
+    return _with_targets(contact, -place.relative_velocity(before, plan).dot(normal), gravity, dt)
 
 
 def _with_targets(
@@ -269,23 +254,12 @@ def _effective_masses(
     return tuple(1.0 / jnp.maximum(w, 1e-12) for w in inverse)
 
 
-def relative_spin(
+def speeds(
     contact: CandidateContacts, velocities: Sequence[Spatial], plan: Layout
-) -> AxisTorque | None:
-    """Return the angular velocity of the second link relative to the first, about the axes.
+) -> tuple[AlongAxes, AlongAxes | None]:
+    """Return the velocity of the second link relative to the first, and the angular velocity.
 
-    It is None if no contact has torsional or rolling friction.
-    """
-    if contact.torsion is None:
-        return None
-    spin = contact.place.relative_spin(velocities, plan)
-    return AxisTorque(*(spin.dot(axis) for axis in contact.axes))
-
-
-def relative_velocity(
-    contact: CandidateContacts, velocities: Sequence[Spatial], plan: Layout
-) -> Vec3:
-    """Return the velocity of the second link relative to the first, along the contacts' axes.
+    The latter is None if no contact has torsional or rolling friction.
 
     Args:
         contact: the contacts.
@@ -293,16 +267,20 @@ def relative_velocity(
         plan: the layout.
     """
     moving = contact.place.relative_velocity(velocities, plan)
-    return Vec3(*(moving.dot(axis) for axis in contact.axes))
+    along = AlongAxes(*(moving.dot(axis) for axis in contact.axes))
+    if contact.torsion is None:
+        return along, None
+    spin = contact.place.relative_spin(velocities, plan)
+    return along, AlongAxes(*(spin.dot(axis) for axis in contact.axes))
 
 
 def change_within_cone(
     contact: CandidateContacts,
-    impulse: AxisImpulse,
-    ahead: AxisImpulse,
-    velocity: AxisImpulse,
+    impulse: AlongAxes,
+    ahead: AlongAxes,
+    velocity: AlongAxes,
     target: jax.Array,
-) -> tuple[AxisImpulse, AxisImpulse, AxisImpulse]:
+) -> tuple[AlongAxes, AlongAxes, AlongAxes]:
     """Return the change of impulses that each contact asks for, within the friction cone.
 
     Each contact is treated as if it were the only one.
@@ -320,46 +298,26 @@ def change_within_cone(
     """
     # Equation (4) for each axis: the velocity error times the effective mass. Friction asks for
     # zero tangential velocity, which at the position level is static friction (section 3.5).
-    error = AxisImpulse(target - velocity.normal, -velocity.tangent1, -velocity.tangent2)
-    normal, t1, t2 = (
-        p + m * e for p, m, e in zip(ahead, contact.effective_mass, error, strict=True)
-    )
+    error = AlongAxes(target - velocity.normal, -velocity.first, -velocity.second)
+    normal, t1, t2 = map(_plus_product, ahead, contact.effective_mass, error)
     # Contacts push and never pull.
     normal = jnp.maximum(normal, 0.0)
     # The friction cone: the tangential impulse is scaled back to the coefficient times the normal
     # impulse. The paper has two rules, static friction for positions and equation (30) for
     # velocities. With one cone at both levels a sliding contact gets the coefficient times the
     # normal impulse, no more.
-    bound = contact.friction * normal
-    length = _length(t1, t2, contact.slides)
-    scale = jnp.minimum(1.0, bound / length)
-    # Within the cone the velocity error decides the impulse (it sticks), outside the cone does.
-    inside = (length <= bound).astype(normal.dtype)
-    new = AxisImpulse(normal, t1 * scale, t2 * scale)
-    change = AxisImpulse(*(a - b for a, b in zip(new, impulse, strict=True)))
-    return change, error, AxisImpulse(jnp.ones_like(inside), inside, inside)
-
-
-def _length(first: jax.Array, second: jax.Array, share: jax.Array | None) -> jax.Array:
-    """Return the length of tangential impulses in the metric of an elliptic friction cone.
-
-    Args:
-        first: components along the first tangent.
-        second: components along the second tangent.
-        share: friction along the second tangent over that along the first; None if it is equal.
-    """
-    # The summand keeps the root's derivative, and the division by the root, finite at zero.
-    second = second if share is None else second / share
-    return jnp.sqrt(first * first + second * second + 1e-30)
+    first, second, inside = _within(contact.friction * normal, t1, t2, contact.slides)
+    change = AlongAxes(*map(jnp.subtract, (normal, first, second), impulse))
+    return change, error, AlongAxes(jnp.ones_like(inside), inside, inside)
 
 
 def torque_change_within_bounds(
     torsion: TorsionalResistance,
-    couple: AxisTorque,
-    ahead: AxisTorque,
-    spin: AxisTorque,
+    couple: AlongAxes,
+    ahead: AlongAxes,
+    spin: AlongAxes,
     pressing: jax.Array,
-) -> tuple[AxisTorque, AxisTorque, AxisTorque]:
+) -> tuple[AlongAxes, AlongAxes, AlongAxes]:
     """Return the change of torque impulses that each contact asks for, within its bounds.
 
     Torsional friction is bounded by itself, and the two components of rolling friction by a cone,
@@ -372,19 +330,40 @@ def torque_change_within_bounds(
         spin: relative angular velocities about the contacts' axes.
         pressing: normal impulses.
     """
-    error = AxisTorque(*(-w for w in spin))
-    inertia = torsion.effective_inertia
-    twist, r1, r2 = (p + m * e for p, m, e in zip(ahead, inertia, error, strict=True))
+    error = AlongAxes(*(-w for w in spin))
+    twist, r1, r2 = map(_plus_product, ahead, torsion.effective_inertia, error)
     # Torsion is clamped like dry friction; the two rolling axes share a cone, as the two tangents
     # do.
-    most, bound = torsion.twist * pressing, torsion.roll * pressing
-    length = _length(r1, r2, torsion.rolls)
+    most = torsion.twist * pressing
+    first, second, inside = _within(torsion.roll * pressing, r1, r2, torsion.rolls)
+    change = AlongAxes(*map(jnp.subtract, (jnp.clip(twist, -most, most), first, second), couple))
+    held = (jnp.abs(twist) <= most).astype(twist.dtype)
+    return change, error, AlongAxes(held, inside, inside)
+
+
+def _plus_product(start: jax.Array, mass: jax.Array, error: jax.Array) -> jax.Array:
+    """Return an impulse moved by the effective mass times the velocity error."""
+    return start + mass * error
+
+
+def _within(
+    bound: jax.Array, first: jax.Array, second: jax.Array, share: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return tangential impulses scaled back to the friction cone, and a mask of those inside it.
+
+    Args:
+        bound: the largest impulse along the first tangent.
+        first: components along the first tangent.
+        second: components along the second tangent.
+        share: friction along the second tangent over that along the first; None if it is equal.
+    """
+    # The cone is elliptic, so that lengths are in its metric. The summand keeps the root's
+    # derivative, and the division by the root, finite at zero.
+    scaled = second if share is None else second / share
+    length = jnp.sqrt(first * first + scaled * scaled + 1e-30)
     scale = jnp.minimum(1.0, bound / length)
-    new = AxisTorque(jnp.clip(twist, -most, most), r1 * scale, r2 * scale)
-    change = AxisTorque(*(a - b for a, b in zip(new, couple, strict=True)))
-    held = (jnp.abs(twist) <= most).astype(length.dtype)
-    inside = (length <= bound).astype(length.dtype)
-    return change, error, AxisTorque(held, inside, inside)
+    # Within the cone the velocity error decides the impulse (it sticks), outside the cone does.
+    return first * scale, second * scale, (length <= bound).astype(length.dtype)
 
 
 def physical(contact: CandidateContacts, speed: jax.Array) -> jax.Array:
@@ -403,14 +382,14 @@ def physical(contact: CandidateContacts, speed: jax.Array) -> jax.Array:
     return jnp.clip(MAX_PUSH_RATIO * (contact.leave - speed) / excess, 0.0, 1.0)
 
 
-def in_space(contact: CandidateContacts, along: AxisImpulse | AxisTorque) -> Vec3:
+def in_space(contact: CandidateContacts, along: AlongAxes) -> Vec3:
     """Return impulses, or torque impulses, in world axes."""
     normal, first, second = (axis * x for axis, x in zip(contact.axes, along, strict=True))
     return normal + first + second
 
 
 def as_momenta(
-    contact: CandidateContacts, impulse: AxisImpulse, couple: AxisTorque | None, plan: Layout
+    contact: CandidateContacts, impulse: AlongAxes, couple: AlongAxes | None, plan: Layout
 ) -> list[Spatial | None]:
     """Return the change of the links' momenta by impulses, about the common points, by group.
 

@@ -4,21 +4,23 @@ import jax
 import jax.numpy as jnp
 
 from brax.impacts import MAX_SPEED
-from brax.maximal.limits import Limits
+from brax.maximal.limits import Limits, asked
 from brax.positional.contacts import MAX_PUSH_RATIO
 
 
-def at_rest(limits: Limits, impulse: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return least and largest rate after the step: limits that have pushed ask for rest.
+def bounds(limits: Limits, first: jax.Array, over: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return least and largest rate of a pass.
 
-    The others ask for nothing.
+    At the velocity level limits that have pushed ask for rest, and the others for nothing. Limits
+    have no restitution.
 
     Args:
         limits: the limits.
-        impulse: impulses of the position level.
+        first: impulses of the position level.
+        over: True at the position level, False at the velocity level.
     """
-    # Limits have no restitution.
-    return jnp.where(impulse > 0, 0.0, -MAX_SPEED), jnp.where(impulse < 0, 0.0, MAX_SPEED)
+    low = jnp.where(over, limits.low, jnp.where(first > 0, 0.0, -MAX_SPEED))
+    return low, jnp.where(over, limits.high, jnp.where(first < 0, 0.0, MAX_SPEED))
 
 
 def change_within_limits(
@@ -43,15 +45,9 @@ def change_within_limits(
         The change, the rate errors, and a mask that is 1 where the error and not the largest
         impulse determines the impulse.
     """
-    # Equation (4): the rate error times the effective mass, for both bounds. The lower one only
-    # pushes up and the upper one only down, so that at most one of them acts between the bounds.
-    mass = limits.effective_mass
-    up, down = ahead + mass * (low - rate), ahead + mass * (high - rate)
-    new = jnp.maximum(up, 0.0) + jnp.minimum(down, 0.0)
-    bounded = jnp.clip(new, -limits.most, limits.most)
-    # The error is that against the bound that acts, or has acted.
-    below = jnp.logical_or(up > 0, impulse > 0)
-    missing = jnp.where(below, low, high) - rate
+    # Equation (4), and the error against the bound that acts, or has acted.
+    new, bounded = asked(limits, ahead, rate, low, high)
+    missing = jnp.where((new > 0) | (impulse > 0), low, high) - rate
     return bounded - impulse, missing, (bounded == new).astype(new.dtype)
 
 

@@ -29,11 +29,11 @@ from brax.maximal.equality import (
     equality_momenta,
     project_motion,
 )
-from brax.maximal.limits import Limits, add_loads, rates_of
+from brax.maximal.limits import Limits, add_loads, has_limits, rates_of
 from brax.maximal.limits import prepare as limits_of
 from brax.maximal.links import PerDof, TreesAtState
 from brax.maximal.step_impulses import step_impulses
-from brax.maximal.tendons import GroupedLoads, has_tendon_rows
+from brax.maximal.tendons import GroupedLoads
 from brax.maximal.tree_solve import GroupPivot, mobility, solve
 from brax.positional import contacts as contact_rows
 from brax.positional import limits as limit_rows
@@ -57,9 +57,9 @@ class SweepLoads(NamedTuple):
     """One number for each row of contacts and limits: an impulse, or a velocity."""
 
     contact: Any
-    """A `contact_rows.AxisImpulse`; None if the model has no contacts."""
+    """A `contact_rows.AlongAxes`; None if the model has no contacts."""
     couple: Any
-    """A `contact_rows.AxisTorque`; None if no contact has torsional or rolling friction."""
+    """The same of torques; None if no contact has torsional or rolling friction."""
     limit: Any
     """An array (limits, batch); None if the model has no limits and no dry friction."""
 
@@ -146,7 +146,7 @@ def resolve(
     # Joints and equality constraints first: their closing is linear and needs no sweeps.
     sys, plan, origins = at.sys, at.plan, at.origins
     change, momenta = _without_contacts(at, pivots, loads, targets, reports)
-    if not _has_sweeps(sys):
+    if not (sys.collisions or has_limits(sys)):
         none = jnp.zeros((0, 3, at.links.pos.x.shape[-1]), dt.dtype)
         return change, change, step_impulses(plan, origins, none, *momenta) if reports else None
     problem = _sweep_problem(at, pivots, targets, dt)
@@ -179,12 +179,6 @@ def _without_contacts(
             momenta = [_equality_momenta(sys, plan, targets.held, change, targets.wanted)]
         change = TreeMotion(*project_motion(sys, plan, targets.held, change, targets.wanted))
     return change, momenta
-
-
-def _has_sweeps(sys: System) -> bool:
-    """Return whether a model has anything to sweep over: contacts, limits or dry friction."""
-    joints = any(sys.joint_limited) or any(sys.joint_dry)
-    return bool(sys.collisions) or joints or has_tendon_rows(sys)
 
 
 def _sweep_problem(
@@ -274,13 +268,11 @@ def _without_equality(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
 def _speeds(problem: SweepProblem, motion: TreeMotion) -> SweepLoads:
     """Return the velocities of the rows of contacts and limits in a motion."""
     contact, limits, plan = problem.contact, problem.limits, problem.plan
-    return SweepLoads(
-        None
-        if contact is None
-        else contact_rows.AxisImpulse(*contact_rows.relative_velocity(contact, motion.links, plan)),
-        None if contact is None else contact_rows.relative_spin(contact, motion.links, plan),
-        None if limits is None else rates_of(limits, problem.sys, plan, *motion),
+    along, about = (
+        (None, None) if contact is None else contact_rows.speeds(contact, motion.links, plan)
     )
+    rates = None if limits is None else rates_of(limits, problem.sys, plan, *motion)
+    return SweepLoads(along, about, rates)
 
 
 def _swept(known: tuple[SweepProblem, SweepLoads, TreeMotion]) -> SweepResult:
@@ -338,11 +330,11 @@ def _safe_share(problem: SweepProblem, loads: SweepLoads) -> jax.Array:
         # A contact that pushes is active along its tangents and in torsion too, even where friction
         # happens to be zero.
         pushes = acts.contact.normal
-        acts = acts._replace(contact=contact_rows.AxisImpulse(pushes, pushes, pushes))
-        steps[0] = contact_rows.AxisImpulse(*problem.contact.effective_mass)
+        acts = acts._replace(contact=contact_rows.AlongAxes(pushes, pushes, pushes))
+        steps[0] = contact_rows.AlongAxes(*problem.contact.effective_mass)
         if problem.contact.torsion is not None:
-            acts = acts._replace(couple=contact_rows.AxisTorque(pushes, pushes, pushes))
-            steps[1] = contact_rows.AxisTorque(*problem.contact.torsion.effective_inertia)
+            acts = acts._replace(couple=contact_rows.AlongAxes(pushes, pushes, pushes))
+            steps[1] = contact_rows.AlongAxes(*problem.contact.torsion.effective_inertia)
     scaled = jax.tree.map(jnp.multiply, acts, SweepLoads(*steps))
     # The start has a different number in each row, so that it is not perpendicular to the largest
     # eigenvector by symmetry.
@@ -458,8 +450,7 @@ def _changes(
                 contact.torsion, loads.couple, ahead.couple, speeds.couple, pressing
             )
     if limits is not None and first.limit is not None:
-        low, high = limit_rows.at_rest(limits, first.limit)
-        low, high = jnp.where(over, limits.low, low), jnp.where(over, limits.high, high)
+        low, high = limit_rows.bounds(limits, first.limit, over)
         limit = limit_rows.change_within_limits(
             limits, loads.limit, ahead.limit, speeds.limit, low, high
         )
@@ -471,12 +462,10 @@ def _physical(problem: SweepProblem, loads: SweepLoads, free: SweepLoads) -> Swe
     touch, couple, limit = None, None, None
     if problem.contact is not None and free.contact is not None:
         share = contact_rows.physical(problem.contact, free.contact.normal)
-        touch = contact_rows.AxisImpulse(share, share, share)
+        touch = contact_rows.AlongAxes(share, share, share)
         # Friction was proportional to the normal impulse and is taken back with it.
         couple = (
-            None
-            if problem.contact.torsion is None
-            else contact_rows.AxisTorque(share, share, share)
+            None if problem.contact.torsion is None else contact_rows.AlongAxes(share, share, share)
         )
     if problem.limits is not None and loads.limit is not None:
         limit = limit_rows.physical(problem.limits, loads.limit, free.limit)

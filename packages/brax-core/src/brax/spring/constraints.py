@@ -19,10 +19,10 @@ from brax.colliders.narrow_phase import Contacts, find_touches, frames_of
 from brax.components import Quat, Vec3, rows, total
 from brax.maximal.contacts import sides_by_group
 from brax.maximal.equality import GroupedMotion
-from brax.maximal.limits import Limits, add_loads, by_part, rates_of
+from brax.maximal.limits import Limits, add_loads, asked, by_part, rates_of
 from brax.maximal.limits import prepare as limits_of
 from brax.maximal.links import Links, PerDof, TreesAtState, about, by_link
-from brax.maximal.tendons import GroupedLoads, has_tendon_rows
+from brax.maximal.tendons import GroupedLoads
 from brax.maximal.tree_solve import GroupPivot, mobility
 from brax.spatial import Spatial
 from brax.spring import contacts as contact_rows
@@ -88,7 +88,7 @@ class ConstraintRows:
         limits = impulses.limits
         if self.limits is not None and limits is not None:
             rate = rates_of(self.limits, self.sys, self.plan, *motion)
-            limits = limit_rows.update(self.limits, limits, rate)
+            _, limits = asked(self.limits, limits, rate, self.limits.low, self.limits.high)
         return ConstraintImpulses(self._ask_contacts(last, impulses.contacts, motion[0]), limits)
 
     def _ask_contacts(
@@ -105,11 +105,7 @@ class ConstraintRows:
                 jnp.where(follows, 1.0, relaxed),
                 jnp.where(follows, contact_rows.TANGENT_RELAXATION, relaxed),
             )
-            velocity = c.place.relative_velocity(changes, self.plan)
-            spin = None
-            if c.torsion is not None:
-                spin = c.place.relative_spin(changes, self.plan)
-            out.append(contact_rows.update(c, old, velocity, spin, gain))
+            out.append(contact_rows.update(c, old, changes, self.plan, gain))
         return out
 
     def project(
@@ -147,7 +143,8 @@ class ConstraintRows:
         limits = self.limits
         if limits is None or change is None:
             return []
-        norm = limit_rows.squared_norm(limits, change)
+        # The effective mass is the inverse of the diagonal of J M^-1 J^T.
+        norm = change * change * (1.0 / limits.effective_mass)
         out = [
             self.trees.along(mine, self.plan.groups[part.group].links)
             for part, mine in zip(limits.parts, by_part(limits, norm, self.plan), strict=True)
@@ -174,13 +171,6 @@ class ConstraintRows:
         parts = [] if self.limits is None else self.limits.parts
         links = [link for part in parts for link in self.plan.groups[part.group].links]
         return self.trees.pick(factor, links)
-
-
-def has_constraints(sys: System) -> bool:
-    """Return whether a model has contacts, limits or dry friction."""
-    return bool(sys.collisions or any(sys.joint_limited) or any(sys.joint_dry)) or has_tendon_rows(
-        sys
-    )
 
 
 def constraint_rows(

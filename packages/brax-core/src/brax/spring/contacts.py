@@ -264,8 +264,8 @@ def no_impulse(contact: ContactRows) -> ContactImpulse:
 def update(
     contact: ContactRows,
     impulse: ContactImpulse,
-    velocity: Vec3,
-    spin: Vec3 | None,
+    changes: Sequence[Spatial],
+    plan: Layout,
     gain: tuple[object, Any],
 ) -> ContactImpulse:
     """Return impulses moved towards what the velocities ask for, within the friction cone.
@@ -273,16 +273,18 @@ def update(
     Args:
         contact: the contacts.
         impulse: their impulses so far.
-        velocity: change of their relative velocities, world axes.
-        spin: change of their relative angular velocities; None without torsional friction.
+        changes: changes of the links' velocities about the common points, by group.
+        plan: the layout.
         gain: share of the full step, along the normal and across it, (pairs, 1).
     """
+    velocity = contact.place.relative_velocity(changes, plan)
     along = contact.normal.dot(velocity)
     step, turn = (s * g for s, g in zip(contact.step, gain, strict=True))
     # Maximal dissipation asks friction to stop the slip; the cone then bounds it.
     slip = velocity + contact.slip - contact.normal * along
     couple = None
-    if contact.torsion is not None and impulse.couple is not None and spin is not None:
+    if contact.torsion is not None and impulse.couple is not None:
+        spin = contact.place.relative_spin(changes, plan)
         couple = impulse.couple - torsional_friction.asked(contact.torsion, contact.normal, spin)
     # Projected Jacobi: f + D^-1 (target - v), with D the diagonal of J M^-1 J^T.
     normal = impulse.normal + step * (contact.target - along)
@@ -327,8 +329,8 @@ def over_step(contact: ContactRows, impulse: ContactImpulse) -> ContactImpulse:
     """Return the share of the impulses that moves the links during the step."""
     share = contact.share
     assert share is not None
-    couple = None if impulse.couple is None else impulse.couple * share
-    return ContactImpulse(impulse.normal * share, impulse.tangent * share, couple)
+    moved: ContactImpulse = jax.tree.map(lambda x: x * share, impulse)
+    return moved
 
 
 def in_space(contact: ContactRows, impulse: ContactImpulse) -> Vec3:

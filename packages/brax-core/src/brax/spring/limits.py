@@ -1,4 +1,4 @@
-"""Impulses of limits and dry friction in a sweep; the rows are those of `brax.maximal.limits`."""
+"""Targets and bounds of limits and dry friction; the rows are those of `brax.maximal.limits`."""
 
 import jax
 import jax.numpy as jnp
@@ -20,18 +20,6 @@ def with_targets(limits: Limits, rate: jax.Array, erp: jax.Array) -> Limits:
     return limits._replace(low=low, high=high)
 
 
-def update(limits: Limits, impulse: jax.Array, rate: jax.Array) -> jax.Array:
-    """Return impulses moved towards what changes of the rates ask for, within their bounds.
-
-    A limit only pushes back into the range; at most one of the two terms below is not zero, because
-    low <= high. Dry friction gives at most `most`.
-    """
-    up = impulse + limits.effective_mass * (limits.low - rate)
-    down = impulse + limits.effective_mass * (limits.high - rate)
-    new = jnp.maximum(up, 0.0) + jnp.minimum(down, 0.0)
-    return jnp.clip(new, -limits.most, limits.most)
-
-
 def project(limits: Limits, asked: jax.Array, impulse: jax.Array) -> jax.Array:
     """Return the nearest impulses within the bounds.
 
@@ -43,9 +31,3 @@ def project(limits: Limits, asked: jax.Array, impulse: jax.Array) -> jax.Array:
     least = jnp.where(dry | (asked < 0), -most, 0.0)
     greatest = jnp.where(dry | (asked > 0), most, 0.0)
     return jnp.clip(impulse, least, greatest)
-
-
-def squared_norm(limits: Limits, change: jax.Array) -> jax.Array:
-    """Return the square of a change of impulses in the metric of their steps, (limits, batch)."""
-    # The effective mass is the inverse of the diagonal of J M^-1 J^T.
-    return change * change * (1.0 / limits.effective_mass)

@@ -34,6 +34,7 @@ from brax.maximal.equality import (
     project_motion,
 )
 from brax.maximal.equality_errors import equality_errors
+from brax.maximal.limits import has_limits
 from brax.maximal.links import (
     Links,
     PerDof,
@@ -55,7 +56,6 @@ from brax.spring.constraints import (
     ConstraintImpulses,
     ConstraintRows,
     constraint_rows,
-    has_constraints,
 )
 from brax.spring.joints import ERP, MeasuredJoints, measure
 from brax.spring.model import SpringProblem
@@ -179,7 +179,7 @@ def _solve(
 ) -> SolvedMotion:
     """Solve for the motion with contacts and limits, by sweeps that start from no impulses."""
     sys = problem.sys
-    if not has_constraints(sys):
+    if not (sys.collisions or has_limits(sys)):
         return SolvedMotion(trees.motion(loads), None, loads, None, None)
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
     # The time of an impact needs the velocity with which the bodies would meet.
