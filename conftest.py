@@ -79,9 +79,12 @@ def few_programs() -> Iterator[None]:
 
 
 @pytest.fixture
-def code_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+def code_generator() -> Iterator[None]:
     """Have kernels translated in a test of the code generator, also where BRAX_NATIVE is 0."""
-    monkeypatch.delenv("BRAX_NATIVE", raising=False)
+    # Not the test's own `monkeypatch`, which it may undo.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("BRAX_NATIVE", raising=False)
+        yield
 
 
 SOFTWARE = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")

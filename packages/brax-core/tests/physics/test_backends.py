@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.export
 import jax.numpy as jnp
+import pytest
 from native_lab import form_of, kernel_of
 
 from brax.kernels.batch_last import BACKENDS, batch_last
@@ -37,6 +38,7 @@ def test_xla_is_the_last_backend_of_each_platform():
     assert BACKENDS["cpu"][0] is cpu
 
 
+@pytest.mark.usefixtures("code_generator")
 def test_a_call_with_nothing_to_compute_is_left_to_xla():
     for args in ([jnp.ones((2, 0))], []):
         outcome = cpu.supports(kernel_of(lambda *x: (jnp.ones((1, 1)),), args), form_of(args))

@@ -23,6 +23,8 @@ from brax.kernels.codegen.operations import operation
 from brax.kernels.codegen.translate import translate
 from brax.kernels.skip import where_needed
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 SHAPES = ((4,), (4,), (4, 3), (3,))
 """Shapes of each program's operands. All environments share the last operand."""
 

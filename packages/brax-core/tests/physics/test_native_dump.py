@@ -8,6 +8,8 @@ from brax.kernels import explain
 from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen import dump
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 
 def weighted(x, y):
     """Two products that are summed, for each environment."""

@@ -10,6 +10,8 @@ from native_lab import translated
 
 from brax.kernels.codegen import cpu
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 PROGRAMS_IN_A_KERNEL = 25
 """XLA compiles the call of each kernel, which takes longer than to translate a program."""
 

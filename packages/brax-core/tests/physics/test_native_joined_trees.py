@@ -8,6 +8,8 @@ from native_lab import by_xla, translated
 from brax.kernels.compaction import flagged
 from brax.kernels.joined_trees import added_at, solved_jointly
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 CHUNKS, CONSTRAINTS = 4, 3
 SIZES = (1, 5, 37)
 """Batches of one environment, of a part of a register, and of whole registers and a part."""

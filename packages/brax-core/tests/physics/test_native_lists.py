@@ -16,6 +16,8 @@ from brax.kernels.symmetric import (
     substituted_forward,
 )
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 SIZES = (1, 5, 37)
 """Batches of one environment, of a part of a register, and of whole registers and a part."""
 

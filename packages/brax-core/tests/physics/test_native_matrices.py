@@ -14,6 +14,8 @@ from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen import cpu
 from brax.kernels.codegen.explain import collected
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 
 def precision(x64):
     """Return the context and the type of single or double precision."""

@@ -17,6 +17,8 @@ from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen.explain import Outcome, collected
 from brax.plugins import Spec, hookimpl
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 
 def spectrum(x):
     """Eigenvalues, which are not translated, for each environment."""

@@ -8,6 +8,8 @@ from brax.kernels.codegen.outlining import outlined
 from brax.kernels.codegen.schedule import scheduled
 from brax.kernels.codegen.stack import allocate_stack
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 FLOATS = Type("float", 8)
 
 

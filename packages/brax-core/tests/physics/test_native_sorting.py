@@ -12,6 +12,8 @@ from native_lab import native
 from brax.kernels.codegen import cpu
 from brax.kernels.codegen.lowering.sorting import comparators
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 
 @pytest.mark.parametrize("count", range(1, 13))
 def test_the_network_sorts_all_zeros_and_ones(count):

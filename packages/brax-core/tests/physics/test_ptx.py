@@ -21,7 +21,10 @@ from brax.kernels.codegen.emitter import Emitter
 from brax.kernels.codegen.math_functions import without_library
 from brax.kernels.skip import where_needed
 
-pytestmark = pytest.mark.skipif(ptx_lab.COMPILER is None, reason="there is no C compiler")
+pytestmark = [
+    pytest.mark.usefixtures("code_generator"),
+    pytest.mark.skipif(ptx_lab.COMPILER is None, reason="there is no C compiler"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,8 @@ from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.call import trace
 from brax.kernels.skip import where_needed
 
+pytestmark = pytest.mark.usefixtures("code_generator")
+
 RNG = np.random.RandomState(0)
 NEEDED = RNG.rand(1, 6) > 0.5
 A, B, SCALE = (jnp.asarray(RNG.uniform(0.5, 2.0, (3, 6)), jnp.float32) for _ in range(3))
