@@ -204,11 +204,59 @@ def test_keys_do_what_their_card_says(visit):
     viewer.press("+")
     assert visit.page.get_by_label("Speed").input_value() == "2"
     viewer.press("-")
+    for pair in ("ad", "ws", "zy"):
+        still = visit.picture()
+        visit.act(viewer.press, pair[0])
+        moved = np.abs(visit.picture() - still).mean()
+        visit.act(viewer.press, pair[1])  # undoes the other
+        # A slow machine lowers the resolution between the pictures, which blurs edges.
+        assert np.abs(visit.picture() - still).mean() < moved / 2, pair
     keys = visit.page.get_by_label("Keys")
     viewer.press("?")
     assert "play or pause" in keys.inner_text()
     viewer.press("Escape")
     assert keys.is_hidden()
+
+
+FOCUSED = """() => {
+  const now = document.activeElement;
+  const { outlineStyle, outlineWidth } = getComputedStyle(now);
+  const name = now.ariaLabel ?? now.labels?.[0]?.textContent ?? now.textContent;
+  return [name.split("\\n")[0].trim(), outlineStyle, parseFloat(outlineWidth)];
+}"""
+
+
+def test_tab_reaches_every_control_and_shows_where_it_is(visit):
+    visit.page.locator(".brax-viewer").focus()
+    marks = ["Contacts", "Forces", "Joints", "Axes", "Mass"]
+    last = ["Reset view", "Light / dark", "?"]
+    names = ["Plots (2)", "Links (3)", "Play", "Frame", "Speed", "Follow", *marks, *last]
+    for name in names:
+        visit.page.keyboard.press("Tab")
+        reached, style, width = visit.page.evaluate(FOCUSED)
+        assert reached.startswith(name)
+        assert style != "none" and width >= 2, name
+
+
+def test_the_focused_control_reacts_to_keys(visit):
+    page = visit.page
+    visit.seek(5)
+    page.get_by_label("Frame").focus()
+    visit.act(page.keyboard.press, "ArrowRight")
+    assert visit.readout("frame") == "7 of 41"
+    page.get_by_role("button", name="Play").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Pause").wait_for()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Play").wait_for()
+    page.get_by_label("Joints").focus()
+    visit.act(page.keyboard.press, "Space")
+    assert page.get_by_label("Joints").is_checked()
+    visit.act(page.keyboard.press, "Space")
+    page.get_by_label("Speed").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.get_by_label("Speed").input_value() == "2"
+    page.keyboard.press("ArrowUp")
 
 
 def test_a_malicious_name_is_shown_as_text(visit):

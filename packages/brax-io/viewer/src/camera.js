@@ -31,6 +31,17 @@ export class Camera {
     this.orbit.update();
   }
 
+  // Orbits to the left and up by angles [rad].
+  turn(left, up) {
+    this.orbit.rotateLeft(left);
+    this.orbit.rotateUp(up);
+  }
+
+  // Divides the distance from the target by a factor.
+  approach(factor) {
+    this.orbit.dollyIn(factor);
+  }
+
   follow(link, links) {
     this.followed = link;
     if (link >= 0) this.last.copy(links[link].position);

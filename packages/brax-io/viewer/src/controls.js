@@ -177,6 +177,10 @@ export class Controls {
     canvas.addEventListener("pointermove", (event) => this.point(event));
     canvas.addEventListener("pointerleave", () => (this.hint.hidden = true));
     this.root.tabIndex = 0;
+    this.root.setAttribute("role", "region");
+    this.root.setAttribute("aria-label", `Viewer: ${this.model.title}`);
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `The scene of ${this.model.title}`);
     this.root.addEventListener("keydown", (event) => this.key(event));
     let from = [0, 0];
     canvas.addEventListener("pointerdown", (event) => (from = [event.offsetX, event.offsetY]));

@@ -3,11 +3,14 @@
 import { element } from "./dom.js";
 
 const LAST = 1e9; // larger than any frame; `seek` clamps it
+const TURN = Math.PI / 24; // rotation of the camera by one press [rad]
+const ZOOM = 1.1; // change of its distance by one press, as a factor
 
 // Each entry: the keys by the browser's names, a description, and the action.
 function actions(controls) {
   const { player, stage } = controls;
   const by = (steps) => () => controls.seek(player.frame + steps);
+  const turn = (left, up) => () => stage.camera.turn(left * TURN, up * TURN);
   const marks = (name) => () => controls.switches[name]?.click();
   return [
     [[" "], "play or pause", () => controls.toggle()],
@@ -25,6 +28,12 @@ function actions(controls) {
     [["x"], "frames of links", marks("axes")],
     [["m"], "centres of mass", marks("masses")],
     [["f"], "follow the next link", () => controls.followNext()],
+    [["a"], "camera to the left", turn(1, 0)],
+    [["d"], "camera to the right", turn(-1, 0)],
+    [["w"], "camera up", turn(0, 1)],
+    [["s"], "camera down", turn(0, -1)],
+    [["z"], "camera nearer", () => stage.camera.approach(ZOOM)],
+    [["y"], "camera farther", () => stage.camera.approach(1 / ZOOM)],
     [["r"], "reset the view", () => controls.home()],
     [["t"], "light or dark", () => controls.switchTheme()],
     [["Escape"], "close cards", () => controls.close()],

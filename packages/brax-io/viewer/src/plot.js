@@ -7,6 +7,8 @@ export class Plot {
     this.canvas = document.createElement("canvas");
     this.canvas.className = "bx-plot";
     this.canvas.title = name;
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", `Curve: ${name}`);
     const seek = ({ offsetX, buttons }) => {
       if (buttons) onSeek(player.first + Math.round((offsetX / this.canvas.clientWidth) * this.last));
     };
