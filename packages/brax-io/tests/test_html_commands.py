@@ -271,6 +271,19 @@ def test_view_moves_a_model_by_itself(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_view_says_what_to_try_when_a_motion_is_not_finite(tmp_path, capsys):
+    """A fall at 1e38 m/s^2 leaves single precision, 3.4e38, at sqrt(2 * 3.4) = 2.6 s."""
+    (tmp_path / "a.xml").write_text(
+        '<mujoco><option gravity="0 0 -1e38" timestep="0.01"/><worldbody><body>'
+        '<joint type="slide" axis="0 0 1"/><geom size="0.1"/></body></worldbody></mujoco>'
+    )
+    assert cli.main(["view", str(tmp_path / "a.xml")]) == 2
+    said = capsys.readouterr().err
+    seconds = float(re.search(r"not finite from ([\d.]+) s on", said)[1])
+    assert seconds == pytest.approx(2.6, abs=0.1)
+    assert "try --pipeline generalized or a smaller time step" in said
+
+
 def test_a_film_is_asked_for_by_its_suffix(run, tmp_path, capsys):
     """Eight frames, each 50 ms; of the first two, which are alike, the file makes one."""
     pillow = pytest.importorskip("PIL.Image")

@@ -65,6 +65,25 @@ def test_the_command(tmp_path, capsys):
     assert f"refused      model {contracts.ADHESION}" in capsys.readouterr().out
 
 
+def test_the_command_has_one_line_for_what_is_ignored_for_one_reason(tmp_path, capsys):
+    links = [
+        f'<link name="{name}"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        '<visual><geometry><sphere radius="1"/></geometry></visual></link>'
+        for name in ("base", "arm", "hand")
+    ]
+    joints = [
+        f'<joint name="{child}" type="continuous"><parent link="{parent}"/><child link="{child}"/>'
+        '<axis xyz="1 0 0"/></joint>'
+        for parent, child in (("base", "arm"), ("arm", "hand"))
+    ]
+    text = "\n".join(['<robot name="a">', *links, *joints, "</robot>"])
+    (tmp_path / "a.urdf").write_text(text)
+    assert cli.main(["report", str(tmp_path / "a.urdf"), "--pipeline", "generalized"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[1:] == ["ignored      visual: only for display (a.urdf:2), and 2 more"]
+
+
 def test_the_command_reads_other_formats(tmp_path, capsys):
     made = ModelBuilder()
     made.add_body("bob", mass=1.0, inertia=(1, 1, 1))

@@ -2,6 +2,8 @@
 
 import math
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ _output = click.option(
     "--output", type=click.Path(path_type=Path), help="The file to write.", metavar="FILE"
 )
 _run = click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+_PLACE = re.compile(r" \([^()]*:\d+\)$")
+"""File and line at the end of a reason."""
 _open = click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 
 
@@ -167,10 +171,21 @@ def report(model: Path, pipeline: str) -> int:
         findings = [("model", *row) for row in rows]
     statuses = [status for _, _, status, _ in findings]
     click.echo(f"{statuses.count('supported')} supported")
-    for element, name, status, reason in findings:
-        if status != "supported":
-            click.echo(f"{status:13}{element}{f' {name}' * bool(name)}: {reason}")
+    for line in _lines(findings):
+        click.echo(line)
     return int("refused" in statuses)
+
+
+def _lines(findings: Sequence[tuple[str, str, str, str]]) -> list[str]:
+    """Return a line for each finding, but one for all ignored ones of an element and a reason."""
+    lines: dict[object, tuple[str, int]] = {}
+    for number, (element, name, status, reason) in enumerate(findings):
+        kind = (element, _PLACE.sub("", reason)) if status == "ignored" else number
+        text = f"{status:13}{element}{f' {name}' * bool(name)}: {reason}"
+        first, count = lines.get(kind, (text, 0))
+        if status != "supported":
+            lines[kind] = first, count + 1
+    return [text + f", and {count - 1} more" * (count > 1) for text, count in lines.values()]
 
 
 @click.command()

@@ -13,7 +13,7 @@ import numpy as np
 
 from brax import plugins
 from brax.base import State, System
-from brax.errors import ConfigError, closest
+from brax.errors import ConfigError, ModelError, closest
 from brax.io import html, image
 from brax.kernels.gpu_options import gpu_options
 from brax.plugins.outputs.environment import make
@@ -203,6 +203,13 @@ def passive(
     play = functools.partial(_simulate, engine, substeps, steps, sys, keyframe, forces)
     roll_out = jax.jit(play, compiler_options=gpu_options())
     states, ctrl = roll_out()
+    lost = np.flatnonzero(~np.isfinite(np.asarray(states.q)).all(axis=1))
+    if len(lost):
+        other = "" if pipeline == "generalized" else "--pipeline generalized or "
+        raise ModelError(
+            f"{path.name}: the motion in {pipeline} is not finite from {lost[0] * dt:.2f} s on; "
+            f"try {other}a smaller time step, and see the documentation's page on NaN"
+        )
     acting = html.contact_forces(sys, states, jnp.tile(ctrl, (steps + 1, 1))) if forces else None
     return Rollout(sys, states, dt, path.name, {}, acting)
 
