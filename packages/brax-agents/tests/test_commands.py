@@ -115,7 +115,7 @@ def test_a_run_leaves_its_record_metrics_and_checkpoints(capsys):
     assert told["environment"] == "toy_point" and told["trainer"] == "ppo"
     assert told["environment_kwargs"] == {"width": 2.5}
     assert told["config"] == {**SMALL, "num_timesteps": 1000, "seed": 3}
-    assert {"brax-core", "brax-agents", "jax"} <= set(told["versions"])
+    assert {"brax-core", "brax-agents", "jax", "llvmlite"} <= set(told["versions"])
     assert checkpoint.available(RUN / "checkpoints") == [7 * STEP]
     assert _reports()[-1]["step"] == 7 * STEP
     assert "eval/episode_reward" in _reports()[-1]

@@ -19,8 +19,10 @@ RUN_FILE = "run.json"
 
 def package_versions() -> dict[str, str]:
     """Return the versions of the packages that determine a run's numbers."""
-    names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
-    relevant = {n for n in names if n.startswith("brax-")} | {"jax", "jaxlib", "flax", "optax"}
+    # MuJoCo reads models, and llvmlite compiles the kernels of a CPU. MuJoCo may be missing.
+    others = {"flax", "jax", "jaxlib", "llvmlite", "mujoco", "optax"}
+    names = {d.metadata["Name"] for d in importlib.metadata.distributions()}
+    relevant = {name for name in names if name.startswith("brax-")} | names & others
     return {name: importlib.metadata.version(name) for name in sorted(relevant)}
 
 
