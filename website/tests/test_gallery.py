@@ -138,6 +138,26 @@ def test_the_pendulum_stays_up():
     assert np.abs(arrays["rot"][:, model["links"].index("pole"), 2]).max() < 0.1
 
 
+def test_both_poles_stay_up():
+    model, arrays = stored("inverted_double_pendulum")
+    assert (model["frames"] - 1) * model["dt"] > 7.9
+    # The second number of a rotation about y is the sine of half its angle.
+    assert np.abs(arrays["rot"][25:, 1:, 2]).max() < 0.05
+
+
+def test_the_acrobot_swings_up():
+    """The tip is 1 m beyond the elbow, and passes above the upper rod's highest end, 3.2 m."""
+    tip = points("acrobot", "lower_rod", [0, 0, -1])[:, 2]
+    assert tip[0] < 0.3 and tip.max() > 4 and np.all(tip <= 4.2 + 1e-3)
+    assert points("acrobot", "upper_rod", [0, 0, -1])[-1, 2] > 3.1
+
+
+def test_the_swimmer_swims():
+    _, arrays = stored("swimmer")
+    middle = arrays["pos"].mean(1)
+    assert middle[-1, 0] - middle[0, 0] > 2
+
+
 @pytest.mark.parametrize("colors", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1200])
 @pytest.mark.parametrize("name", PAGES)
