@@ -100,6 +100,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         uri = place(path) or (copy(path) if path.is_file() else None)
         if uri is None:  # a folder
             return f"{text} (`{path.relative_to(ROOT)}`)" if path.is_dir() else found[0]
+        if text.endswith(".md"):  # a file to readers of the source, and a page to those of the site
+            text = title(path)
         return f"[{text}]({posixpath.relpath(uri, posixpath.dirname(page.file.src_uri))}{anchor})"
 
     parts, end = [], 0
@@ -107,6 +109,27 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         parts += [LINK.sub(lead, markdown[end : block.start()]), block[0]]
         end = block.end()
     return "".join([*parts, LINK.sub(lead, markdown[end:])])
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """Name the theme's search dialog, for readers who do not see it."""
+    return named(output)
+
+
+def on_post_template(output: str, **_: object) -> str:
+    """Do the same in pages that are not from a text, such as 404.html."""
+    return named(output)
+
+
+def named(output: str) -> str:
+    """Return a page whose search dialog has a name."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
+def title(path: Path) -> str:
+    """Return the heading of a page, its first line."""
+    return path.read_text("utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def home(uri: str) -> Path:
