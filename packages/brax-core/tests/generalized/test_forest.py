@@ -102,6 +102,7 @@ def many():
     return np.asarray(simulated(model(), 37)[1].qd)
 
 
+@pytest.mark.usefixtures("code_generator")
 @pytest.mark.parametrize("batch", [1, 3, 20])
 def test_bits_do_not_depend_on_the_batch(batch):
     _, few = simulated(model(), batch)
