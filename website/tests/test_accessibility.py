@@ -42,7 +42,8 @@ def test_no_page_lacks_a_name_or_a_label(site, show):
     """Every page is looked at, and of those of the Python reference, all alike, every eighth."""
     page = show("index.html")
     modules = sorted(site.glob("reference/python/*.html"))
-    paths = sorted({*site.rglob("*.html")} - {*modules}) + modules[::8]
+    # From disk, the page for missing addresses lacks its styles: readers do not see it like this.
+    paths = sorted({*site.rglob("*.html")} - {*modules, site / "404.html"}) + modules[::8]
     off = ("color-contrast", "link-in-text-block", "landmark-unique", "region")
     found = {}
     for path in paths:
