@@ -136,6 +136,9 @@ def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
     yield Row(name, "loads", "steps not compared")
     try:
         yield _compared_once(name, system)
+    except mujoco.FatalError as error:
+        # A file may reserve too little memory for contacts that it does not have in MuJoCo.
+        yield Row(name, "loads", f"MuJoCo: {error}")
     except Exception as error:
         yield _fault(name, error)
     finally:

@@ -15,11 +15,11 @@ LENGTHWISE = (0.5**0.5, 0.5**0.5, 0, 0)
 """The axis along -y."""
 
 
-def points(turn, aside=0.0):
+def points(turn, aside=0.0, height=0.2):
     """Return distances and positions of a capsule above another, turned about the vertical."""
     collider = plugins.get("collider", "capsule-capsule")
     c, s = jnp.cos(turn / 2), jnp.sin(turn / 2)
-    above = jnp.array([aside, 0.12, 0.2]), 0.5**0.5 * jnp.stack([c, c, s, s])
+    above = jnp.array([aside, 0.12, height]), 0.5**0.5 * jnp.stack([c, c, s, s])
     below = jnp.array([[0, 0, 0, *LENGTHWISE]])
     found = collider.collide(
         shape("capsule", below, (0.1, 0.2, 0)),
@@ -42,6 +42,14 @@ def test_crossing_capsules_touch_at_one_point(f64):
         assert dist[0] == pytest.approx(0.0, abs=1e-12)
         assert dist[1] > 0.02 * turn**2
     np.testing.assert_allclose(points(0.5)[1][0], 0.12, atol=1e-12)
+
+
+@pytest.mark.parametrize("turn", [0.26, 0.5, np.pi / 2])
+def test_capsules_that_overlap_deeply_and_cross_touch_at_one_point_too(f64, turn):
+    """As in MuJoCo, even where the balls of the second point overlap as well."""
+    dist, _ = points(turn, height=0.05)
+    assert dist[0] == pytest.approx(-0.15, abs=1e-12)
+    assert dist[1] > 0
 
 
 def test_the_derivatives_by_the_angle_are_finite(f64):

@@ -12,6 +12,11 @@ _MIN_AXIS_SINE_SQUARED = 1e-6
 _MIN_POINT_DISTANCE = 1e-4
 """Distance, in half-lengths, up to which two points of a segment count as one."""
 
+_CROSSING = 16.0
+"""Gap of the second point, in sums of the radii, over the squared sine of the angle between the
+axes. From 14.5 degrees on the gap is the sum of the radii or more, so that the point touches
+nothing, however deep the capsules overlap."""
+
 
 def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     """Return the parameters of the nearest points of two segments [m from the middle].
@@ -69,7 +74,8 @@ def _contact_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
 class CapsuleCapsule(Collider):
     """Collider with two points: at the nearest points, and at an end of the stretch side by side.
 
-    With one point only, a capsule could not rest on another one.
+    With one point only, a capsule could not rest on another one. Capsules that cross touch at one
+    point, as in MuJoCo: the gap of the second point grows with the angle between them.
     """
 
     types = ("capsule", "capsule")
@@ -84,7 +90,10 @@ class CapsuleCapsule(Collider):
             # The point of the second segment nearest to the ball's centre (Ericson, section 5.1.2).
             t = jnp.clip(v.dot(first - b.pos), -b.size.y, b.size.y)
             touches.append(ball_and_ball(first, a.size.x, b.pos + v * t, b.size.x))
-        return touches
+        nearest, second = touches
+        cosine = u.dot(v)
+        crossing = _CROSSING * (1.0 - cosine * cosine) * (a.size.x + b.size.x)
+        return [nearest, second._replace(dist=second.dist + crossing)]
 
 
 CAPSULE_CAPSULE = CapsuleCapsule()
