@@ -32,6 +32,10 @@ def scene():
       <option timestep="0.004" iterations="50" ls_iterations="50"/>
       <worldbody>
         <geom type="plane" size="0 0 1"/>
+        <body pos="0.5 0.1 0.15">
+          <joint type="slide" axis="-1 0 0.1"/>
+          <geom size="0.09" mass="3"/>
+        </body>
         {balls}
         <body pos="-0.3 0 0.4">
           <joint axis="0 1 0" damping="0.1" limited="true" range="-1 40"/>
@@ -45,13 +49,22 @@ def scene():
             </body>
           </body>
         </body>
-        <body pos="0.5 0.1 0.15">
-          <joint type="slide" axis="-1 0 0.1"/>
-          <geom size="0.09" mass="3"/>
-        </body>
       </worldbody>
     </mujoco>
     """
+
+
+def constrained():
+    """Return the scene with a tendon at its limit, which makes one tree of a ball and the slide.
+
+    The two have origins of their own.
+    """
+    ball, slide = '<geom size="0.1" condim="6"/>', '<geom size="0.09" mass="3"/>'
+    text = scene().replace(ball, ball + '<site name="ball" pos="0.06 0 0.03"/>')
+    text = text.replace(slide, slide + '<site name="slide" pos="0 0 0.05"/>')
+    ends = '<site site="ball"/><site site="slide"/>'
+    tendon = f'<tendon><spatial limited="true" range="0 0.33">{ends}</spatial></tendon>'
+    return text.replace("</worldbody>", f"</worldbody>{tendon}")
 
 
 @functools.cache
@@ -79,17 +92,19 @@ def test_the_scene_is_a_forest():
     assert sorted((found.rows >= 0).sum(axis=1)) == [1, 3, *[6] * 9]
 
 
-def test_it_moves_as_mujoco():
-    """Velocities after every one of twenty steps in double precision, with contacts."""
-    robot = mujoco.MjModel.from_xml_string(scene())
+@pytest.mark.parametrize(("made", "trees", "contacts"), [(scene, 11, 21), (constrained, 10, 21)])
+def test_it_moves_as_mujoco(made, trees, contacts):
+    """Velocities after twenty steps in double precision, with contacts."""
+    robot = mujoco.MjModel.from_xml_string(made())
     robot.opt.tolerance = 1e-14
     data = mujoco.MjData(robot)
     with jax.enable_x64(True):
-        sys = mjcf.loads(scene())
+        sys = mjcf.loads(made())
+        assert len(constraint_layout(sys).forest.rows) == trees
         qd, state = simulated(sys)
         data.qvel[:] = qd[0]
         mujoco.mj_step(robot, data, 5)
-        assert data.ncon == 21
+        assert data.ncon == contacts
         mujoco.mj_step(robot, data, STEPS - 5)
         np.testing.assert_allclose(state.qd[0], data.qvel, atol=1e-11)
         np.testing.assert_allclose(state.q[0], data.qpos, atol=1e-11)

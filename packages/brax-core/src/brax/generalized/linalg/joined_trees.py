@@ -48,8 +48,7 @@ def jacobian(forest: Forest, dynamics: SmoothDynamics, ends: AttachmentPoints) -
     table = jax.tree.map(lambda x: by_tree(forest, x), dynamics.subspace)
     one_tree = dynamics.origin.x.shape[0] == 1
     origin = jax.tree.map(
-        lambda x: x if one_tree else by_tree(forest, x)[:, :1, :].reshape(len(forest.rows), -1),
-        dynamics.origin,
+        lambda x: x if one_tree else by_tree(forest, x)[:, : forest.origins], dynamics.origin
     )
     trees = [jnp.asarray(forest.tree, jnp.int32)[link + 1] for link in ends.links]
     moves = [jnp.asarray(forest.moves)[link + 1] for link in ends.links]
@@ -58,8 +57,8 @@ def jacobian(forest: Forest, dynamics: SmoothDynamics, ends: AttachmentPoints) -
         here = jnp.maximum(tree, 0)
         # (slots, places, batch)
         motion: Spatial = picked(table, here[:, None])
-        about: Vec3 = origin if one_tree else picked(origin, here)
-        arm = jax.tree.map(lambda x: x[:, None], ends.first - about)
+        about: Vec3 = origin if one_tree else picked(origin, here[:, None])
+        arm = jax.tree.map(lambda x: x[:, None], ends.first) - about
         scale = jnp.where(jnp.swapaxes(moved, 1, 2), sign, 0.0).astype(arm.x.dtype)
         wide = [jax.tree.map(lambda x: x[:, None], t) for t in ends.linear]
         turning = [jax.tree.map(lambda x: x[:, None], t) for t in ends.angular]

@@ -16,7 +16,10 @@ MIN_TREES = 8
 
 
 class Forest(NamedTuple):
-    """The trees of a model, each a chain of degrees of freedom."""
+    """The trees of a model, each a chain of degrees of freedom.
+
+    Trees that a lasting constraint joins, such as the limit of a tendon, count as one.
+    """
 
     rows: np.ndarray
     """For each tree, the rows of its degrees of freedom in the order of elimination, from the root;
@@ -25,6 +28,9 @@ class Forest(NamedTuple):
     """The tree of each link, -1 for the world, which comes first, (n_links + 1,)."""
     moves: np.ndarray
     """True where a place of its tree moves a link, the world first, (n_links + 1, places)."""
+    origins: int
+    """The number of places of a tree with an origin of their own: 1, or all of them where
+    constraints join trees, of which each has its own."""
 
 
 def forest(blocks: Structure, links: Sequence[frozenset[int]]) -> Forest | None:
@@ -50,4 +56,5 @@ def forest(blocks: Structure, links: Sequence[frozenset[int]]) -> Forest | None:
         for d in dofs:
             tree[link], place = home[d]
             moves[link, place] = True
-    return Forest(rows, tree, moves)
+    roots = ({min(blocks.ancestors[d]) for d in path} for path in paths)
+    return Forest(rows, tree, moves, 1 if all(len(r) == 1 for r in roots) else places)
