@@ -279,7 +279,9 @@ def test_view_says_what_to_try_when_a_motion_is_not_finite(tmp_path, capsys):
     )
     assert cli.main(["view", str(tmp_path / "a.xml")]) == 2
     said = capsys.readouterr().err
-    seconds = float(re.search(r"not finite from ([\d.]+) s on", said)[1])
+    told = re.search(r"not finite from ([\d.]+) s on", said)
+    assert told, said
+    seconds = float(told[1])
     assert seconds == pytest.approx(2.6, abs=0.1)
     assert "try --pipeline generalized or a smaller time step" in said
 
