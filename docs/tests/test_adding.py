@@ -65,8 +65,9 @@ def test_a_model_with_the_joint():
     np.testing.assert_allclose(system.joint.user, [[0.05]])
 
 
-def test_the_page_s_check_of_the_joint_passes():
-    run("joint", "check_joint")
+@pytest.mark.parametrize("checked", ["Cylindrical()", 'plugins.get("joint_type", "screw")'])
+def test_the_page_s_checks_of_joints_pass(checked):
+    run("joint", f"check_joint({checked}")
 
 
 @pytest.mark.parametrize("wrong", ["transform", "motion_subspace", "coordinates"])
