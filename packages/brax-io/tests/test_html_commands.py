@@ -286,6 +286,7 @@ def test_view_says_what_to_try_when_a_motion_is_not_finite(tmp_path, capsys):
     assert "try --pipeline generalized or a smaller time step" in said
 
 
+@pytest.mark.slow
 def test_a_film_is_asked_for_by_its_suffix(run, tmp_path, capsys):
     """Eight frames, each 50 ms; of the first two, which are alike, the file makes one."""
     pillow = pytest.importorskip("PIL.Image")
