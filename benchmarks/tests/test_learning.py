@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import tomllib
 
 import learning
 import learning_page
@@ -32,6 +33,19 @@ def test_a_curve_is_of_the_recipe_as_it_is(name):
     assert len(report["returns"]) == len(report["seeds"]) >= 3
     assert report["steps"][-1] >= recipe["num_timesteps"]
     assert "dirty" not in report["commit"]
+
+
+def test_each_recipe_of_an_environment_has_its_row_and_its_returns():
+    short = REPORTS["swimmer"]
+    command = "brax train swimmer --preset record"
+    longer = short | {"command": command, "returns": [[1.0, 350.0], [2.0, 360.0], [3.0, 370.0]]}
+    reports = {"swimmer": short, "swimmer_record": longer}
+    rows = [line for line in learning_page.text(reports).splitlines() if "| `swimmer` |" in line]
+    assert [row.split(" | ")[1] for row in rows] == [f"`{short['command']}`", f"`{command}`"]
+    assert rows[1].split(" | ")[6] == "360"
+    found = tomllib.loads(learning_page.returns(reports))
+    assert found["record"] == {"swimmer": {"reppo": [350.0, 360.0, 370.0]}}
+    assert found["cpu"] == {"swimmer": {"reppo": [series[-1] for series in short["returns"]]}}
 
 
 def test_runs_become_a_report(tmp_path):

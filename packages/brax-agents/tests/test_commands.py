@@ -304,7 +304,9 @@ def test_a_run_ends_with_the_returns_of_the_stored_runs_of_its_preset(
     monkeypatch, capsys, tmp_path
 ):
     stored = tmp_path / "returns.toml"
-    stored.write_text("[default.toy_point]\ntold = [7100.2, 6510.1, 7559.6]\n")
+    here = "[default.toy_point]\ntold = [7100.2, 6510.1, 7559.6]\n"
+    # The longer preset of the same environment and agent has returns of its own.
+    stored.write_text(f"[record.toy_point]\ntold = [9000.0, 9100.0]\n{here}")
     monkeypatch.setattr(presets, "STORED_RETURNS", stored)
     args = ["train", "toy_point", "--trainer", "told", "--name"]
     assert cli.main([*args, "a"]) == 0
@@ -314,6 +316,7 @@ def test_a_run_ends_with_the_returns_of_the_stored_runs_of_its_preset(
     assert cli.main([*args, "b", "--set", "env.width=2.0"]) == 0
     assert "stored runs" not in capsys.readouterr().out
     assert presets.stored_returns("ppo", "toy_point", "default") == []
+    assert presets.stored_returns("told", "toy_point", "record") == [9000.0, 9100.0]
 
 
 widened = Randomization({"body_mass": Range(0.5, 2.0)})
