@@ -62,8 +62,10 @@ def keep(folder: Path) -> str:
 def row(name: str) -> str:
     """Return the row of an agent in the table of docs/gallery.md."""
     found = records()[name]
+    # A line may end before an option, not at its hyphens.
+    recipe = " ".join(f"`{part}`" for part in found["recipe"].replace(" --", "\n--").split("\n"))
     return (
-        f"| [`{name}`](gallery/policies/{name}.py) | {found['recipe']} | {found['agent']} | "
+        f"| [`{name}`](gallery/policies/{name}.py) | {recipe} | {found['agent']} | "
         f"{found['steps']:,} | {found['return']:,g} | {found['commit']} |"
     )
 
