@@ -25,6 +25,8 @@ _UNSTABLE = tuple(
 )
 SECONDS = 1.0
 """Time over which states are taken from a simulation."""
+MEMORY = 2**28
+"""Memory for contacts and constraints [bytes]; files may reserve too little for ours."""
 QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
 """Each program runs a few steps only."""
 
@@ -57,14 +59,29 @@ class Found(NamedTuple):
 
 
 def exact(model: mujoco.MjModel) -> mujoco.MjModel:
-    """Return the model, after giving MuJoCo's solvers enough steps and keeping all bodies awake."""
-    model.opt.tolerance, model.opt.ls_tolerance, model.opt.ccd_tolerance = 1e-14, 1e-6, 1e-14
+    """Return a copy whose solvers have enough steps and memory, and whose bodies stay awake."""
+    model = _with_memory(model, MEMORY)
+    model.opt.tolerance, model.opt.ls_tolerance, model.opt.ccd_tolerance = 0, 1e-6, 1e-14
     model.opt.iterations, model.opt.ls_iterations, model.opt.ccd_iterations = 200, 100, 1000
     model.opt.noslip_iterations = 0
     # PGS converges so slowly that 200 iterations leave errors of a tenth.
     model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
     model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     return model
+
+
+def _with_memory(model: mujoco.MjModel, size: int) -> mujoco.MjModel:
+    """Return a copy with so much memory for contacts and constraints [bytes].
+
+    Only a model's file or its stored form can set it.
+    """
+    stored = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, stored)
+    sizes = stored[4:1028].view(np.int64)  # they follow the first four bytes
+    sizes[sizes == model.narena] = size
+    made = mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": stored.tobytes()})
+    assert made.narena == size, "this version of MuJoCo stores its models in another form"
+    return made
 
 
 def simulated(model: mujoco.MjModel, states: int) -> tuple[Before, After]:
@@ -183,10 +200,16 @@ def depth(model: mujoco.MjModel, before: Before) -> float:
     """Return the depth of MuJoCo's deepest contact at some states [m]; zero for none."""
     data, deepest = mujoco.MjData(model), 0.0
     for q in before.q:
-        data.qpos[:] = q
-        mujoco.mj_fwdPosition(model, data)
+        _collide(model, data, q)
         deepest = max([deepest, *(-c.dist for c in data.contact)])
     return deepest
+
+
+def _collide(model: mujoco.MjModel, data: mujoco.MjData, q: np.ndarray) -> None:
+    """Find MuJoCo's contacts at a configuration, and no constraints, which take more memory."""
+    data.qpos[:] = q
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_collision(model, data)
 
 
 def sensor_error(
@@ -260,28 +283,31 @@ def with_contacts(
     state, or where the geoms may be a metre apart; where there is none either there is no contact.
     """
     data, after, read, link = mujoco.MjData(model), [], [], _links(sys, model)
-    others = _contacts_of_pairs(model, before, link)
+    others, theirs_data = _contacts_of_pairs(model, before, link), mujoco.MjData(model)
+    alone = copy.copy(model)
+    alone.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
     for i, at in enumerate(zip(*before, strict=True)):
+        _collide(model, theirs_data, at[0])
+        theirs = [(c, link[model.geom_bodyid[c.geom]].tolist()) for c in theirs_data.contact]
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = at
-        mujoco.mj_step1(model, data)
-        theirs = [(copy.copy(c), link[model.geom_bodyid[c.geom]].tolist()) for c in data.contact]
-        for c in data.contact:
-            c.exclude = 1
+        mujoco.mj_step1(alone, data)
         for dist, pos, frame, *pair in zip(*(part[i] for part in found), strict=True):
             same = [(c, side) for c, side in theirs if side in (pair, pair[::-1])]
             same = same or others.get(frozenset(pair), [])
             if not same:
                 continue
             like, side = min(same, key=lambda c: np.abs(c[0].pos - pos).sum())
-            if dist < like.includemargin:
+            if dist < like.includemargin + _gap(model, like):
                 made = copy.copy(like)
-                made.dist, made.pos[:], made.exclude = dist, pos, 0
+                made.dist, made.pos[:] = dist, pos
+                made.exclude = int(dist >= like.includemargin)  # 1 is MuJoCo's "in the gap"
                 made.frame[:] = np.ravel(frame) * ([1] * 9 if side == pair else [-1] * 6 + [1] * 3)
                 if model.geom_surfacevel.any():
                     made.surfacevel[:] = _surface_velocity(model, data, made)
                 mujoco.mj_addContact(model, data, made)
         mujoco.mj_makeConstraint(model, data)
+        mujoco.mj_transmission(model, data)  # adhesion acts at contacts
         mujoco.mj_projectConstraint(model, data)
         mujoco.mj_fwdVelocity(model, data)
         # MuJoCo's solver may stop short of its tolerance, so it continues from its first result.
@@ -296,6 +322,14 @@ def with_contacts(
         mujoco.mj_step2(model, data)
         after.append(data.qvel.copy())
     return np.array(after), np.array(read)
+
+
+def _gap(model: mujoco.MjModel, contact: mujoco.MjContact) -> float:
+    """Return the distance beyond its margin at which MuJoCo still lists a contact [m]."""
+    geoms = sorted(contact.geom)
+    listed = np.sort(np.stack([model.pair_geom1, model.pair_geom2], axis=1)) == geoms
+    own = model.pair_gap[listed.all(axis=1)]
+    return float(own[0] if own.size else model.geom_gap[geoms].sum())
 
 
 def _surface_velocity(
@@ -328,8 +362,7 @@ def _contacts_of_pairs(
     for which in (model, wide):
         data = mujoco.MjData(which)
         for q in before.q:
-            data.qpos[:] = q
-            mujoco.mj_fwdPosition(which, data)
+            _collide(which, data, q)
             for c in data.contact:
                 side = link[model.geom_bodyid[c.geom]].tolist()
                 if frozenset(side) not in out:
