@@ -372,15 +372,18 @@ def test_one_program_of_all_convex_types_gives_what_each_pair_has(f64):
 
 
 @pytest.mark.slow
-def test_one_program_of_a_height_field_gives_what_each_pair_has(f64):
-    """Two types on hilly ground, against the colliders of their pairs."""
+@pytest.mark.parametrize("places", [("0 0 0",), ("0 0 0", ".3 .2 .1")], ids=["one", "two"])
+def test_one_program_of_a_height_field_gives_what_each_pair_has(f64, places):
+    """Two types on one or two pieces of hilly ground, against the colliders of their pairs."""
     heights = " ".join(map(str, np.random.default_rng(4).random(25).round(3)))
     shapes = ('type="ellipsoid" size=".2 .1 .15"', 'type="cylinder" size=".1 .15"')
     bodies = "".join(f"<body><freejoint/><geom {shape}/></body>" for shape in shapes)
+    fields = "".join(f'<geom type="hfield" hfield="hills" pos="{place}"/>' for place in places)
     every = mjcf.loads(f"""<mujoco><asset><hfield name="hills" nrow="5" ncol="5"
-    size="1 1 .2 .1" elevation="{heights}"/></asset><worldbody><geom type="hfield" hfield="hills"/>
-    {bodies}</worldbody></mujoco>""")
-    listed = every.tree_replace({"opt.max_geom_pairs": 3, "opt.max_contact_points": 8})
+    size="1 1 .2 .1" elevation="{heights}"/></asset>
+    <worldbody>{fields}{bodies}</worldbody></mujoco>""")
+    most = 8 * len(places)
+    listed = every.tree_replace({"opt.max_geom_pairs": 3, "opt.max_contact_points": most})
     assert [broad_phase.uses_broad_phase(s) for s in (every, listed)] == [False, True]
     poses, counts = poses_of(2, 0.2, 6), 0
     poses[..., 2] += 0.1

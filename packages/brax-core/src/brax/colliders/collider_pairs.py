@@ -97,8 +97,13 @@ def _program(sys: System, number: int) -> Any:
     if is_derived(collider):
         if isinstance(collider, ConvexConvex):
             return "convex"
-        # Spheres and capsules have closed forms, which are short.
-        if isinstance(collider, HeightFieldConvex) and collider.kind not in (SPHERE, CAPSULE):
+        # Spheres and capsules have closed forms, which are short. Without bounds all pairs are
+        # tested, and the heights of several fields are no table that groups could share.
+        if (
+            isinstance(collider, HeightFieldConvex)
+            and collider.kind not in (SPHERE, CAPSULE)
+            and _is_bounded(sys, group)
+        ):
             return collider.grid, tuple(set(group.geom1))
     return number
 
