@@ -312,6 +312,9 @@ def test_a_run_ends_with_the_returns_of_the_stored_runs_of_its_preset(
     assert cli.main([*args, "a"]) == 0
     line = "stored runs of this preset: return 6,510.1 to 7,559.6 over 3 seeds"
     assert capsys.readouterr().out.splitlines()[-1] == line
+    assert cli.main([*args, "c", "--steps", "9"]) == 0
+    line = line.replace("preset:", "preset, without your changes:")
+    assert capsys.readouterr().out.splitlines()[-1] == line
     # Other settings of the environment may earn other rewards.
     assert cli.main([*args, "b", "--set", "env.width=2.0"]) == 0
     assert "stored runs" not in capsys.readouterr().out
