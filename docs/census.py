@@ -112,7 +112,8 @@ def _tried(name: str, path: Path, seconds: int, largest: float) -> Row:
             for stage in _stages(name, path, largest):
                 row = stage
     except _TimeLimit:
-        row = row._replace(reason=f"not finished in {seconds} s")
+        what = "" if row.error is None else "sensors "
+        row = row._replace(reason=f"{what}not finished in {seconds} s")
     return row
 
 
@@ -135,7 +136,7 @@ def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
         return
     yield Row(name, "loads", "steps not compared")
     try:
-        yield _compared_once(name, system)
+        yield from _compared_once(name, system)
     except mujoco.FatalError as error:
         # A file may reserve too little memory for contacts that it does not have in MuJoCo.
         yield Row(name, "loads", f"MuJoCo: {error}")
@@ -161,29 +162,36 @@ _compared_before: dict[object, Row] = {}
 """The outcomes by the contents of the system: files often hold the same model."""
 
 
-def _compared_once(name: str, system: System) -> Row:
-    """Return the outcome of the same system in another file, or compare its steps."""
+def _compared_once(name: str, system: System) -> Iterator[Row]:
+    """Yield the outcome of the same system in another file, or compare its steps."""
     leaves, structure = jax.tree.flatten(system.replace(file_model=None))
     same = structure, tuple(np.asarray(leaf).tobytes() for leaf in leaves)
-    if same not in _compared_before:
-        _compared_before[same] = _compared(name, system)
-    return _compared_before[same]._replace(file=name)
+    if same in _compared_before:
+        yield _compared_before[same]._replace(file=name)
+        return
+    for row in _compared(name, system):
+        _compared_before[same] = row
+        yield row
 
 
-def _compared(name: str, system: System) -> Row:
-    """Compare a file's steps with MuJoCo's; the system is in double precision."""
+def _compared(name: str, system: System) -> Iterator[Row]:
+    """Yield what steps say beside MuJoCo's, then what sensors do, all in double precision."""
     model = mujoco_steps.exact(mujoco_model(system))
     try:
         before, after = mujoco_steps.simulated(model, STATES)
     except FloatingPointError as unstable:
-        return Row(name, "loads", str(unstable))
+        yield Row(name, "loads", str(unstable))
+        return
     with jax.enable_x64(True):
         error, put, read = mujoco_steps.both_errors(system, model, before, after)
-        sensors = mujoco_steps.sensor_error(system, model, before, read)
     worst, exchanged = float(error.max()), None if put is None else float(put.max())
     agrees = worst < mujoco_steps.CLOSE or (exchanged is not None and exchanged < WITH_CONTACTS)
     reason = "" if agrees else f"overlaps of {1000 * mujoco_steps.depth(model, before):.1f} mm"
-    return Row(name, "agrees" if agrees else "differs", reason, worst, exchanged, sensors)
+    row = Row(name, "agrees" if agrees else "differs", reason, worst, exchanged)
+    yield row
+    with jax.enable_x64(True):
+        sensors = mujoco_steps.sensor_error(system, model, before, read)
+    yield row._replace(sensors=sensors)
 
 
 def mujoco_model(system: System) -> mujoco.MjModel:

@@ -14,6 +14,7 @@ import numpy as np
 
 from brax import contact, plugins, sensors
 from brax.base import System
+from brax.colliders.broad_phase import uses_broad_phase
 from brax.io.mjcf.names import body_names, names
 
 CLOSE = 1e-3
@@ -263,7 +264,7 @@ def contacts_at(sys: System, before: Before) -> Found:
     """Return the contacts at some states."""
     # Without a broad phase the contacts of each group are there, in the groups' order. XLA compiles
     # one group after another in a fraction of the time that it takes for all at once.
-    whole = contact.uses_broad_phase(sys) or not sys.collisions
+    whole = uses_broad_phase(sys) or not sys.collisions
     parts = [sys] if whole else [sys.replace(collisions=(group,)) for group in sys.collisions]
     found = [_contacts_at(part, before) for part in parts]
     return Found(*(np.concatenate(field, axis=1) for field in zip(*found, strict=True)))
