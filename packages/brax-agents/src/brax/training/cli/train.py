@@ -64,7 +64,8 @@ def train(
     # Other settings of the environment may earn other rewards.
     if stored and not run.environment_kwargs and hosts.first():
         ends = f"{min(stored):,.1f} to {max(stored):,.1f}"
-        own = ", without your changes" if changes or steps is not None else ""
+        changed = changes or randomize or steps is not None
+        own = ", without your changes" if changed else ""
         click.echo(f"stored runs of this preset{own}: return {ends} over {len(stored)} seeds")
     with hosts.together():
         if render and hosts.first():
