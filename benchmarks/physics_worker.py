@@ -145,7 +145,7 @@ class Bench(Physics):
             *(np.asarray(x, float) for x in (state.q, state.qd, activation, controls))
         )
         model = mujoco_steps.exact(copy.copy(self.robot.model))
-        found = mujoco_steps.contacts_at(self.sys, before)
+        found = mujoco_steps.contacts_at(self.sys, model, before)
         theirs, _ = mujoco_steps.with_contacts(self.sys, model, before, found)
         return self._off(before.qd, ours, theirs, 1)
 

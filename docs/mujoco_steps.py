@@ -55,8 +55,10 @@ class Found(NamedTuple):
     pos: np.ndarray
     frame: np.ndarray
     first: np.ndarray
-    """Links of the first geom; `second` are those of the second."""
+    """The links of the first geoms, or their numbers in MuJoCo; `second` is of the second geoms."""
     second: np.ndarray
+    are_geoms: bool
+    """True if `first` and `second` are geoms. Those of a broad phase are links."""
 
 
 def exact(model: mujoco.MjModel) -> mujoco.MjModel:
@@ -192,7 +194,7 @@ def both_errors(sys: System, model: mujoco.MjModel, before: Before, after: After
     error = errors(before, moved, after.qd)
     if error.max() < CLOSE or not sys.collisions or model.opt.integrator == RK4:
         return Errors(error, None, None)
-    put, read = with_contacts(sys, model, before, contacts_at(sys, before))
+    put, read = with_contacts(sys, model, before, contacts_at(sys, model, before))
     put_error = np.abs(moved - put).max(axis=1) / largest_change(before, after.qd)
     return Errors(error, put_error, read)
 
@@ -260,18 +262,26 @@ def _sensordata(model: mujoco.MjModel, before: Before) -> np.ndarray:
     return np.array(read)
 
 
-def contacts_at(sys: System, before: Before) -> Found:
+def contacts_at(sys: System, model: mujoco.MjModel, before: Before) -> Found:
     """Return the contacts at some states."""
+    if uses_broad_phase(sys):
+        dist, pos, frame, *links = _contacts_at(sys, before)
+        return Found(dist, pos, frame, links[0], links[1], are_geoms=False)
     # Without a broad phase the contacts of each group are there, in the groups' order. XLA compiles
     # one group after another in a fraction of the time that it takes for all at once.
-    whole = uses_broad_phase(sys) or not sys.collisions
-    parts = [sys] if whole else [sys.replace(collisions=(group,)) for group in sys.collisions]
-    found = [_contacts_at(part, before) for part in parts]
-    return Found(*(np.concatenate(field, axis=1) for field in zip(*found, strict=True)))
+    parts, known = [], names(model, "geom")
+    number = np.array([known.index(name) for name in sys.geom_names])
+    for group in sys.collisions:
+        *found, _, _ = _contacts_at(sys.replace(collisions=(group,)), before)
+        sides = (number[list(side)] for side in (group.geom1, group.geom2))
+        each = (np.tile(side, group.collider.n_contacts) for side in sides)
+        parts.append((*found, *(np.broadcast_to(side, found[0].shape) for side in each)))
+    dist, pos, frame, first, second = (np.concatenate(f, axis=1) for f in zip(*parts, strict=True))
+    return Found(dist, pos, frame, first, second, are_geoms=True)
 
 
-def _contacts_at(sys: System, before: Before) -> Found:
-    """Return the contacts of all groups at some states, by one program."""
+def _contacts_at(sys: System, before: Before) -> list[np.ndarray]:
+    """Return the distances, positions, frames and links of all groups' contacts, by one program."""
     engine = plugins.get("pipeline", "generalized")
 
     def look(q: jax.Array, qd: jax.Array) -> tuple[jax.Array, ...]:
@@ -281,7 +291,7 @@ def _contacts_at(sys: System, before: Before) -> Found:
         return found.dist, found.pos, found.frame, *pairs
 
     out = jax.jit(jax.vmap(look), compiler_options=QUICK)(*map(jnp.asarray, before[:2]))
-    return Found(*map(np.asarray, out))
+    return [np.asarray(each) for each in out]
 
 
 def with_contacts(
@@ -290,20 +300,23 @@ def with_contacts(
     """Return the velocities after a step of MuJoCo with exchanged contacts, and its sensors before.
 
     Depths, positions and normals are exchanged. All else of a contact is that of the nearest of
-    MuJoCo's between the same links. Where MuJoCo has none between them it is that of one in another
-    state, or where the geoms may be a metre apart; where there is none either there is no contact.
+    MuJoCo's between the same geoms, or the same links where the geoms are not known. Where MuJoCo
+    has none between them it is that of one in another state, or where the geoms may be a metre
+    apart; where there is none either there is no contact.
     """
-    data, after, read, link = mujoco.MjData(model), [], [], _links(sys, model)
-    others, theirs_data = _contacts_of_pairs(model, before, link), mujoco.MjData(model)
+    data, after, read = mujoco.MjData(model), [], []
+    # The side of a contact that each geom is: itself, or its link.
+    side_of = np.arange(model.ngeom) if found.are_geoms else _links(sys, model)[model.geom_bodyid]
+    others, theirs_data = _contacts_of_pairs(model, before, side_of), mujoco.MjData(model)
     alone = copy.copy(model)
     alone.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
     for i, at in enumerate(zip(*before, strict=True)):
         _collide(model, theirs_data, at[0])
-        theirs = [(c, link[model.geom_bodyid[c.geom]].tolist()) for c in theirs_data.contact]
+        theirs = [(c, side_of[c.geom].tolist()) for c in theirs_data.contact]
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = at
         mujoco.mj_step1(alone, data)
-        for dist, pos, frame, *pair in zip(*(part[i] for part in found), strict=True):
+        for dist, pos, frame, *pair in zip(*(part[i] for part in found[:5]), strict=True):
             same = [(c, side) for c, side in theirs if side in (pair, pair[::-1])]
             same = same or others.get(frozenset(pair), [])
             if not same:
@@ -361,9 +374,9 @@ def _surface_velocity(
 
 
 def _contacts_of_pairs(
-    model: mujoco.MjModel, before: Before, link: np.ndarray
+    model: mujoco.MjModel, before: Before, side_of: np.ndarray
 ) -> dict[frozenset[int], list[tuple[mujoco.MjContact, list[int]]]]:
-    """Return a contact of MuJoCo's for each two links between which it finds any in some state.
+    """Return a contact of MuJoCo's for each two sides between which it finds any in some state.
 
     MuJoCo's search for contacts of signed distances starts from few points, and may miss some.
     """
@@ -375,7 +388,7 @@ def _contacts_of_pairs(
         for q in before.q:
             _collide(which, data, q)
             for c in data.contact:
-                side = link[model.geom_bodyid[c.geom]].tolist()
+                side = side_of[c.geom].tolist()
                 if frozenset(side) not in out:
                     like = copy.copy(c)
                     if which is wide:

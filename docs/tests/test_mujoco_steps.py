@@ -22,7 +22,7 @@ def test_adhesion_acts_at_the_exchanged_contacts(above, pull):
     before = mujoco_steps.Before(at, np.zeros((1, 6)), np.zeros((1, 0)), np.ones((1, 1)))
     with jax.enable_x64(True):
         system = mjcf.loads(STUCK)
-        found = mujoco_steps.contacts_at(system, before)
+        found = mujoco_steps.contacts_at(system, model, before)
         np.testing.assert_allclose(found.dist, [[0.05]], atol=1e-12)
         put = found._replace(dist=np.full((1, 1), above))
         qd, _ = mujoco_steps.with_contacts(system, model, before, put)
