@@ -1,6 +1,5 @@
 """Our side of `models`: physics steps of `generalized`, without anything around them."""
 
-import copy
 import json
 import sys
 import time
@@ -144,7 +143,7 @@ class Bench(Physics):
         before = mujoco_steps.Before(
             *(np.asarray(x, float) for x in (state.q, state.qd, activation, controls))
         )
-        model = mujoco_steps.exact(copy.copy(self.robot.model))
+        model = mujoco_steps.exact(self.robot.model)
         found = mujoco_steps.contacts_at(self.sys, model, before)
         theirs, _ = mujoco_steps.with_contacts(self.sys, model, before, found)
         return self._off(before.qd, ours, theirs, 1)

@@ -138,7 +138,7 @@ def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
     try:
         yield from _compared_once(name, system)
     except mujoco.FatalError as error:
-        # A file may reserve too little memory for contacts that it does not have in MuJoCo.
+        # The contacts may need more memory than MuJoCo is given.
         yield Row(name, "loads", f"MuJoCo: {error}")
     except Exception as error:
         yield _fault(name, error)

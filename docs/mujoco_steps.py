@@ -27,7 +27,7 @@ _UNSTABLE = tuple(
 SECONDS = 1.0
 """Time over which states are taken from a simulation."""
 MEMORY = 2**28
-"""Memory for contacts and constraints [bytes]; files may reserve too little for ours."""
+"""Least memory for contacts and constraints [bytes]; files may reserve too little for ours."""
 QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
 """Each program runs a few steps only."""
 
@@ -63,7 +63,7 @@ class Found(NamedTuple):
 
 def exact(model: mujoco.MjModel) -> mujoco.MjModel:
     """Return a copy whose solvers have enough steps and memory, and whose bodies stay awake."""
-    model = _with_memory(model, MEMORY)
+    model = _with_memory(model, max(MEMORY, model.narena))
     model.opt.tolerance, model.opt.ls_tolerance, model.opt.ccd_tolerance = 0, 1e-6, 1e-14
     model.opt.iterations, model.opt.ls_iterations, model.opt.ccd_iterations = 200, 100, 1000
     model.opt.noslip_iterations = 0
