@@ -136,7 +136,7 @@ def test_steps_with_these_contacts_are_those_of_mujoco(name, place):
     before, right = mujoco_steps.scattered(model, 3, (0.001, 0.1))
     with jax.enable_x64(True):
         system = mjcf.load_model(model)
-        found = mujoco_steps.contacts_at(system, before)
+        found = mujoco_steps.contacts_at(system, model, before)
         moved = mujoco_steps.steps(system, before)
         put, _ = mujoco_steps.with_contacts(system, model, before, found)
     assert (found.dist.min(axis=1) < 0).all()
