@@ -3,6 +3,9 @@
 Inside a pipeline a vector is not an array with a trailing axis of three but three arrays, each
 shaped (elements, batch). Every operation is then an elementwise loop with the batch innermost,
 which XLA fuses and vectorizes, and there are no tiny matrix products. See `docs/architecture.md`.
+
+Where nothing else is said, all arrays have the shape (elements, batch) or one that broadcasts to
+it. The functions also take other shapes that broadcast to one another.
 """
 
 import functools

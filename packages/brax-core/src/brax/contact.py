@@ -22,7 +22,8 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
-        mocap: frames of the mocap bodies, `State.mocap`; None means the model's.
+        mocap: frames of the mocap bodies, `State.mocap`, shape (n_mocap, ...); None means the
+            model's.
 
     Returns:
         All candidate points, near or far, shape (n_contacts, ...); None if the model has none. If
@@ -49,8 +50,12 @@ def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        pos: positions of the link frames in the world, in the model's order.
-        rot: orientations of the link frames, in the same order.
+        pos: positions of the link frames in the world [m], in the model's order, components shaped
+            (n_links, batch).
+        rot: orientations of the link frames, in the same order, of the same shape.
+
+    Returns:
+        Points [m] and unit normals, world axes, components shaped (n_contacts, batch).
     """
     if not sys.collisions:
         none = zero_vec(pos.x[:0])

@@ -167,7 +167,7 @@ def constraint_forces(
         sys: the model.
         state: from `init` or `step`.
         act: controls, shape (nu,).
-        external: torque and force on each link, as in `step`.
+        external: torque and force on each link, as in `step`, shape (n_links, ...).
 
     Returns:
         Joint forces [N or N m], MuJoCo's `qfrc_constraint`, shape (nv,); and for each contact of
@@ -216,7 +216,17 @@ def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array
 
 
 def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatial, Spatial]:
-    """Return the links' centres of mass, and velocities and momenta there, in model order."""
+    """Return the links' centres of mass, and velocities and momenta there, in model order.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        q: coordinates, shape (nq, batch).
+        qd: velocities, shape (nv, batch).
+
+    Returns:
+        Centres of mass [m], their spatial velocities, and the spatial momenta about them, in world
+        axes, components shaped (n_links, batch).
+    """
     frames: Frames = link_frames(sys, q, qd)
     inertia = sys.link.inertia
     arm = frames.rot.rotate(vec3(inertia.transform.pos))

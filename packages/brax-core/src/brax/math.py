@@ -62,7 +62,7 @@ def quat_to_3x3(q: jax.Array) -> jax.Array:
 
 
 def relative_quat(q1: jax.Array, q2: jax.Array) -> jax.Array:
-    """Return the rotation that takes `q1` to `q2`, in the frame of `q1`."""
+    """Return the rotation (..., 4) that takes `q1` to `q2`, both (..., 4), in the frame of `q1`."""
     return quat_mul(quat_inv(q1), q2)
 
 
@@ -115,25 +115,47 @@ def signed_angle(axis: jax.Array, ref_p: jax.Array, ref_c: jax.Array) -> jax.Arr
 
 
 def safe_norm(x: jax.Array, axis: int | tuple[int, ...] | None = None) -> jax.Array:
-    """Return the Euclidean norm along `axis` (all axes if None), with a zero gradient at zero."""
+    """Return the Euclidean norm, with a zero gradient at zero.
+
+    Args:
+        x: an array of any shape.
+        axis: the axes of the norm; None means all.
+
+    Returns:
+        An array of the shape of `x` without these axes.
+    """
     return components.sqrt(jnp.sum(x * x, axis=axis))
 
 
 def normalize(x: jax.Array, axis: int | None = None) -> tuple[jax.Array, jax.Array]:
-    """Return the unit vector along `axis` and the norm; zero stays zero, with finite gradients."""
+    """Return the unit vector and the norm; zero stays zero, with finite gradients.
+
+    Args:
+        x: an array of any shape.
+        axis: the axis of the vectors; None means that the array is one vector.
+
+    Returns:
+        Unit vectors of the shape of `x`, and norms of its shape without the axis.
+    """
     length = safe_norm(x, axis)
     divisor = jnp.where(length > 0, length, 1.0)
     return x / (divisor if axis is None else jnp.expand_dims(divisor, axis)), length
 
 
 def safe_arccos(x: jax.Array) -> jax.Array:
-    """Return the arc cosine of `x` clipped to [-1, 1], with a zero gradient outside (-1, 1)."""
+    """Return the arc cosine [rad] of `x` clipped to [-1, 1], elementwise, of any shape.
+
+    The gradient is zero outside of (-1, 1).
+    """
     inside = jnp.abs(x) < 1.0
     return jnp.where(inside, jnp.arccos(jnp.where(inside, x, 0.0)), jnp.where(x > 0, 0.0, jnp.pi))
 
 
 def safe_arcsin(x: jax.Array) -> jax.Array:
-    """Return the arc sine of `x` clipped to [-1, 1], with a zero gradient outside (-1, 1)."""
+    """Return the arc sine [rad] of `x` clipped to [-1, 1], elementwise, of any shape.
+
+    The gradient is zero outside of (-1, 1).
+    """
     return jnp.pi / 2 - safe_arccos(x)
 
 

@@ -53,7 +53,14 @@ class Pipeline(ABC, Generic[P, M]):
 
     @abstractmethod
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> P:
-        """Prepare the data that does not change during a step."""
+        """Prepare the data that does not change during a step.
+
+        Args:
+            sys: the model, its leaves with a trailing batch axis.
+            act: controls, shape (nu, batch).
+            external: torque and force on each link at its centre of mass, world axes [N m, N], each
+                (n_links, 3, batch).
+        """
 
     @abstractmethod
     def enter(self, problem: P, state: State) -> M:
@@ -61,7 +68,13 @@ class Pipeline(ABC, Generic[P, M]):
 
     @abstractmethod
     def advance(self, problem: P, motion: M, dt: jax.Array) -> M:
-        """Take one physics step."""
+        """Take one physics step.
+
+        Args:
+            problem: from `problem`.
+            motion: the internal state.
+            dt: time step [s], shape (1, batch).
+        """
 
     @abstractmethod
     def leave(self, problem: P, motion: M) -> State:
@@ -245,7 +258,10 @@ def integrate(sys: System, q: jax.Array, qd: jax.Array, dt: jax.Array | float) -
         sys: the model.
         q: coordinates (nq, batch).
         qd: velocities (nv, batch).
-        dt: time [s].
+        dt: time [s], a scalar or (1, batch).
+
+    Returns:
+        Coordinates (nq, batch).
     """
     # Joints of one type are integrated together, whatever link they are on.
     where, rates = _by_type(sys)
@@ -267,6 +283,9 @@ def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> j
         q: coordinates (nq, batch).
         qd: velocities at them (nv, batch).
         start: coordinates at which `x` is zero (nq, batch).
+
+    Returns:
+        Rates (nv, batch).
     """
     where, places = _by_type(sys)
     parts: list[jax.Array] = []

@@ -25,7 +25,10 @@ EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
 
 
 class Episodes(NamedTuple):
-    """Sums over the episodes that ended."""
+    """Sums over the episodes that ended; all arrays have the shape (), or that of the environments.
+
+    `each_episode` returns the terms of the sums, one for each environment.
+    """
 
     episodes: dict[str, jax.Array]
     """Sums of their metrics."""
@@ -36,7 +39,7 @@ class Episodes(NamedTuple):
 
 
 class Updates(NamedTuple):
-    """Sums over updates."""
+    """Sums over updates; all arrays have the shape ()."""
 
     losses: dict[str, jax.Array]
     """Parts of the loss, over the updates that were made."""
@@ -118,7 +121,7 @@ class Learner(abc.ABC):
         """Take one training step."""
 
     def advance(self, state: Any, steps: jax.Array) -> tuple[Any, Tally]:
-        """Take `steps` training steps. The number is data, so that one program serves all."""
+        """Take `steps` training steps, a scalar that is data, so that one program serves all."""
         return repeated(lambda _, state: self.training_step(state), state, steps)
 
     def with_params(self, state: Any, params: Any) -> Any:
@@ -193,8 +196,8 @@ class Learner(abc.ABC):
         """Pass over experience `num_updates_per_batch` times, in `num_minibatches` minibatches.
 
         Args:
-            update: takes what is learned, a minibatch and a random key; returns what is learned
-                next, and something to keep.
+            update: takes what is learned, a minibatch, leaves (rows of a minibatch, ...), and a
+                random key; returns what is learned next, and something to keep.
             learned: what is learned.
             rows: the experience, a pytree of arrays (rows, ...).
             key: random key.
@@ -219,9 +222,9 @@ def repeated(
     """Take `number` steps, which is data, and add up their tallies.
 
     Args:
-        step: function from its index and a state to the next state and a tally.
+        step: function from its index, a scalar, and a state to the next state and a tally.
         state: the first state.
-        number: number of steps.
+        number: number of steps, a scalar.
 
     Returns:
         The last state and the sums.
@@ -270,7 +273,7 @@ def descend(
     """Take one step of an optimizer, or none if the gradient is not finite.
 
     Returns:
-        The weights, the optimizer's state, and whether the gradient was finite.
+        The weights, the optimizer's state, and whether the gradient was finite, a scalar.
     """
     # One number that is not finite makes the norm so. A norm that overflows counts too.
     finite = jnp.isfinite(optax.tree.norm(grads))
@@ -283,7 +286,7 @@ def descend(
 
 
 def shuffled(key: jax.Array, number: int) -> jax.Array:
-    """Return the numbers below `number`, fewer than 2^31, in random order, int32.
+    """Return the numbers below `number`, fewer than 2^31, in random order, int32, (number,).
 
     The numbers are sorted by random bits in front of them in one word, because XLA's CPU compiler
     sorts words five times as fast as pairs. Numbers with equal bits keep their order, so sorting is
@@ -299,12 +302,15 @@ def shuffled(key: jax.Array, number: int) -> jax.Array:
 
 
 def in_a_row(bad_updates: jax.Array, finite: jax.Array) -> jax.Array:
-    """Return the number of consecutive skipped updates after one more update."""
+    """Return the number of consecutive skipped updates after one more update; all are scalars."""
     return jnp.where(finite, 0, bad_updates + 1)
 
 
 def ends(data: types.Transition) -> tuple[jax.Array, jax.Array]:
-    """Return 1 where episodes terminated, and 1 where the time limit truncated them."""
+    """Return 1 where episodes terminated, and 1 where the time limit truncated them.
+
+    Both have the shape of `data.discount`.
+    """
     # `discount` is 0 at both kinds of ends.
     truncation = data.extras["state_extras"]["truncation"]
     return (1.0 - data.discount) * (1.0 - truncation), truncation

@@ -89,8 +89,8 @@ class RecurrentPolicy:
     """A policy with memory, for one observation or a batch."""
 
     step: Callable[..., tuple[jax.Array, types.Extra]]
-    """Function of an observation, a key and the memory to an action and extras, with the memory of
-    the next step as `memory`.
+    """Function of an observation, a key and the memory (..., memory_size) to an action
+    (..., action_size) and extras, with the memory of the next step as `memory`.
     """
     memory_size: int
     """Length of the memory; it is zero at the start of an episode."""
@@ -99,6 +99,14 @@ class RecurrentPolicy:
         self, observation: object, key: jax.Array, memory: jax.Array | None = None
     ) -> tuple[jax.Array, types.Extra]:
         """Return an action, and the policy's extras with the memory of the next step.
+
+        Args:
+            observation: one observation or a batch.
+            key: random key.
+            memory: memory of the last step, (..., memory_size); zeros at the start of an episode.
+
+        Returns:
+            The action (..., action_size), and the extras.
 
         Raises:
             ConfigError: if there is no memory among the arguments.
@@ -164,7 +172,11 @@ def with_normalizer(make_policy: Callable[..., Any], params: Any) -> Callable[..
 
 
 def policy_part(params: object) -> tuple[Any, Any]:
-    """Return the normalizer and the policy's parameters from what a caller passed."""
+    """Return the normalizer and the policy's parameters from what a caller passed.
+
+    Raises:
+        ConfigError: if it is neither what `train` returned nor `(normalizer, policy)`.
+    """
     if isinstance(params, tuple | list) and len(params) in (2, 3) and not _lacks_normalizer(params):
         return params[0], params[1]
     got = f"{len(params)} parts" if isinstance(params, tuple | list) else type(params).__name__

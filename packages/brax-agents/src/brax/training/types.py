@@ -32,16 +32,16 @@ class PolicyParams(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """One environment step, with what the policy saw and did."""
+    """One environment step, with what the policy saw and did, of any batch shape."""
 
     observation: Observation
     """Observation that the policy acted on."""
     action: Action
-    """Action of the policy."""
+    """Action of the policy, shape (*batch, action_size)."""
     reward: jax.Array
-    """Reward of the step."""
+    """Reward of the step, shape (*batch,)."""
     discount: jax.Array
-    """1, or 0 where the episode ended."""
+    """1, or 0 where the episode ended, shape (*batch,)."""
     next_observation: Observation
     """The true observation after the step, even if the environment was reset after it."""
     extras: Any = ()
@@ -52,7 +52,7 @@ class Policy(Protocol):
     """A function that chooses actions."""
 
     def __call__(self, observation: Observation, key: PRNGKey) -> tuple[Action, Extra]:
-        """Return an action and the policy's extras, such as its log density."""
+        """Return an action (..., action_size) and the policy's extras, such as its log density."""
 
 
 class PreprocessObservationFn(Protocol):

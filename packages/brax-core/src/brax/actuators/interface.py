@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 class ActuatorParams(NamedTuple):
-    """Parameters of the actuators of one type, arrays shaped (actuators, batch)."""
+    """Parameters of the actuators of one type; all arrays have the shape (actuators, batch)."""
 
     gainprm: tuple[jax.Array, ...]
     """Ten gain parameters."""
@@ -29,6 +29,8 @@ class ActuatorType(ABC):
     The engine applies the ranges of control, activation and force, and the gear, for every type. A
     `stateful` type has one number in the state, its activation: the quantity between the control
     and the force, such as the current of a motor or the activation of a muscle.
+
+    In its methods all arrays have the shape (actuators, batch), and a time step (1, batch).
     """
 
     name: ClassVar[str]
@@ -51,8 +53,7 @@ class ActuatorType(ABC):
 
         Args:
             params: its parameters.
-            signal: its activation if it is `stateful`, else the control within its range, shape
-                (actuators, batch).
+            signal: its activation if it is `stateful`, else the control within its range.
             length: gear times the joint's coordinate, or the tendon's or site's length.
             velocity: gear times the joint's velocity, or the tendon's or site's.
         """
@@ -69,7 +70,7 @@ class ActuatorType(ABC):
 
         Args:
             params: its parameters.
-            ctrl: control within its range, shape (actuators, batch).
+            ctrl: control within its range.
             activation: the present activation.
             length: as for `force`.
             velocity: as for `force`.
@@ -79,6 +80,6 @@ class ActuatorType(ABC):
     def integrate(
         self, params: ActuatorParams, activation: jax.Array, rate: jax.Array, dt: jax.Array
     ) -> jax.Array:
-        """Return the activation `dt` later, at a rate that `rate` returned."""
+        """Return the activation `dt` [s] later, at a rate that `rate` returned."""
         # Euler's rule, MuJoCo's for all types but `filterexact`.
         return activation + dt * rate

@@ -26,7 +26,7 @@ class Link(Base):
     transform: Transform
     """Link frame in the parent link's frame when all joints are at zero, shape (n_links, ...)."""
     inertia: Inertia
-    """Mass distribution, in the link frame."""
+    """Mass distribution, in the link frame, shape (n_links, ...)."""
     invweight: jax.Array
     """Inverse weights, MuJoCo's `body_invweight0`: inverse inertia of the link for translation of
     its centre of mass [1/kg] and for rotation [1/(kg m^2)], in the model at rest, shape (n_links,

@@ -127,7 +127,7 @@ class Base:
 
         Args:
             other: the other tree.
-            condition: Booleans over the leading axes of the leaves.
+            condition: Booleans; their shape is that of the leading axes of the leaves.
         """
 
         def pick(x: jax.Array, y: jax.Array) -> jax.Array:

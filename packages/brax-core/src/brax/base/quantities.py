@@ -25,7 +25,15 @@ class Transform(Base):
 
     @classmethod
     def create(cls, pos: Any = None, rot: Any = None) -> "Transform":
-        """Return a transform; a part that is not given is that of the identity."""
+        """Return a transform; a part that is not given is that of the identity.
+
+        Args:
+            pos: translation [m], shape (..., 3).
+            rot: unit quaternion (w, x, y, z), shape (..., 4).
+
+        Returns:
+            Transforms of the leading shape of the parts.
+        """
         if pos is None and rot is None:
             return cls.zero()
         pos = jnp.zeros((*jnp.shape(rot)[:-1], 3)) if pos is None else jnp.asarray(pos)
@@ -56,7 +64,11 @@ class Transform(Base):
                 about the parent's origin. An `Inertia` whose centre of mass and axes are those of
                 this frame, such as `x.do(inertia.transform)`; its own `transform` is not read. The
                 result is its `SpatialInertia` about the parent's origin. A `Motion` in the parent:
-                the result is in this frame, the velocity at this frame's origin.
+                the result is in this frame, the velocity at this frame's origin. Leading shapes
+                broadcast.
+
+        Raises:
+            ModelError: if `other` is no such quantity.
 
         Source: equations 2.24 (motion), 2.25 (force) and 2.66 (inertia); for an inertia that is
         given at its centre of mass, equation 2.63.
@@ -87,7 +99,10 @@ class Transform(Base):
 
         Args:
             other: A `Transform` or a `Force` in the parent, which is returned in this frame, or a
-                `Motion` in this frame, which is returned in the parent.
+                `Motion` in this frame, which is returned in the parent. Leading shapes broadcast.
+
+        Raises:
+            ModelError: if `other` is no such quantity.
         """
         if isinstance(other, Transform):
             pos = math.inv_rotate(other.pos - self.pos, self.rot)
@@ -102,7 +117,7 @@ class Transform(Base):
         raise _no_quantity("inv_do", other)
 
     def to_local(self, other: "Transform") -> "Transform":
-        """Return this frame in the frame `other`, both given in one parent."""
+        """Return this frame in the frame `other`, both in one parent; leading shapes broadcast."""
         return other.inv_do(self)
 
 
@@ -117,7 +132,15 @@ class Motion(Base):
 
     @classmethod
     def create(cls, ang: Any = None, vel: Any = None) -> "Motion":
-        """Return a motion; a part that is not given is zero."""
+        """Return a motion; a part that is not given is zero.
+
+        Args:
+            ang: angular part [rad/s], shape (..., 3).
+            vel: linear part [m/s], shape (..., 3).
+
+        Returns:
+            Motions of the leading shape of the parts.
+        """
         like = ang if ang is not None else vel
         zero = jnp.zeros((3,) if like is None else jnp.shape(like))
         return cls(
@@ -140,6 +163,12 @@ class Motion(Base):
 
     def cross(self, other: Any) -> Any:
         """Return the rate of change of a motion or force that moves at this velocity.
+
+        Args:
+            other: the motion or force; leading shapes broadcast.
+
+        Raises:
+            ModelError: if `other` is neither.
 
         Source: equation 2.31 for a motion, and 2.32 for a force.
         """
@@ -167,7 +196,15 @@ class Force(Base):
 
     @classmethod
     def create(cls, ang: Any = None, vel: Any = None) -> "Force":
-        """Return a force; a part that is not given is zero."""
+        """Return a force; a part that is not given is zero.
+
+        Args:
+            ang: torque [N m], shape (..., 3).
+            vel: force [N], shape (..., 3).
+
+        Returns:
+            Forces of the leading shape of the parts.
+        """
         motion = Motion.create(ang, vel)
         return cls(motion.ang, motion.vel)
 
@@ -177,7 +214,8 @@ class Inertia(Base):
     """The mass distribution of each link."""
 
     transform: Transform
-    """Principal frame of inertia in the link frame: centre of mass and principal axes."""
+    """Principal frame of inertia in the link frame, centre of mass and principal axes, shape
+    (n_links, ...)."""
     moments: jax.Array
     """Principal moments about the centre of mass [kg m^2], shape (n_links, 3)."""
     mass: jax.Array
@@ -215,8 +253,9 @@ class SpatialInertia(Base):
         """Return the inertia of a body about the origin.
 
         Args:
-            frame: its centre of mass and principal axes.
-            inertia: its principal moments and its mass; its `transform` is not read.
+            frame: its centre of mass and principal axes, of any leading shape.
+            inertia: its principal moments and its mass, of the same leading shape; its `transform`
+                is not read.
         """
         axes, mass = math.quat_to_3x3(frame.rot), jnp.asarray(inertia.mass)
         scaled = axes * jnp.asarray(inertia.moments)[..., None, :]
@@ -228,7 +267,7 @@ class SpatialInertia(Base):
         return cls(mass, mass[..., None] * frame.pos, central + shift)
 
     def mul(self, motion: Motion) -> Force:
-        """Return the momentum at a velocity, or the force for an acceleration."""
+        """Return the momentum at a velocity of the same shape, or the force for an acceleration."""
         turning = jnp.matmul(self.i, motion.ang[..., None], precision="highest")[..., 0]
         ang = turning + jnp.cross(self.moment, motion.vel)
         return Force(ang, self.mass[..., None] * motion.vel - jnp.cross(self.moment, motion.ang))

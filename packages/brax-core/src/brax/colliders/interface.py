@@ -15,7 +15,10 @@ NEARLY_PARALLEL = 1e-8
 
 
 class Shape(NamedTuple):
-    """Geoms of one type in the world, components shaped (pairs, batch)."""
+    """Geoms of one type in the world.
+
+    All components have the shape (pairs, batch), unless a field says otherwise.
+    """
 
     pos: Vec3
     """Origin of the geom's frame [m]."""
@@ -41,7 +44,7 @@ class Shape(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """One contact point of each pair of shapes, components (pairs, batch)."""
+    """One contact point of each pair of shapes; all components have the shape (pairs, batch)."""
 
     dist: jax.Array
     """Distance between the surfaces along the normal [m]; negative is penetration depth."""
@@ -150,7 +153,10 @@ class GeometryType(ABC):
         """Return the semi-axes [m] of the ellipsoid that stands for the shape in a fluid.
 
         Args:
-            size: the size parameters.
+            size: the size parameters, components of any one shape.
+
+        Returns:
+            Components of the same shape.
         """
         raise NotImplementedError(f"{self.name} is no ellipsoid to a medium")
 
@@ -158,9 +164,13 @@ class GeometryType(ABC):
         """Return the distance from a ray's origin to the surface [m], infinite if it misses.
 
         Args:
-            size: the size parameters.
-            origin: the ray's origin, in the shape's frame.
-            direction: the ray's direction, a unit vector in the shape's frame.
+            size: the size parameters [m], components shaped (geoms, batch).
+            origin: the ray's origin, in the shape's frame [m], components shaped (geoms, batch).
+            direction: the ray's direction, a unit vector in the shape's frame, components shaped
+                (geoms, batch).
+
+        Returns:
+            Distances, shape (geoms, batch), or that to which the arguments broadcast.
         """
         raise NotImplementedError(f"{self.name} stops no rays")
 
@@ -171,7 +181,10 @@ class GeometryType(ABC):
 
         Args:
             shape: the shape, of which only the size and the vertices matter.
-            point: the points in the shape's frame, (n, pairs, batch), as is the result.
+            point: the points in the shape's frame [m], components shaped (n, pairs, batch).
+
+        Returns:
+            Distances, (n, pairs, batch).
         """
         raise NotImplementedError(f"{self.name} gives no signed distance")
 

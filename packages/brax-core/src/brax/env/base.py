@@ -119,7 +119,7 @@ class Wrapper(Env):
         return self.env.reset(rng)
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advance the inner environment."""
+        """Advance the inner environment by an action of the shape that it takes."""
         return self.env.step(state, action)
 
     @property
@@ -149,6 +149,11 @@ class Wrapper(Env):
 
     @sys.setter
     def sys(self, _: System) -> None:
+        """Raise an error: the system is that of the environment inside.
+
+        Raises:
+            ConfigError: always.
+        """
         # A setter that reached the inner environment would change it for all of its other users.
         raise ConfigError(
             f"{type(self).__name__} has the system of the environment inside: use "
@@ -355,6 +360,12 @@ def check_batch_given(env: Env, state: Any, action: Any, *entries: str) -> None:
 
 def check_key(rng: jax.Array) -> jax.Array:
     """Return a key as it is, for the first line of a `reset`.
+
+    Args:
+        rng: a single key; its shape is (), or (2,) as a `PRNGKey`.
+
+    Returns:
+        The same key, of the same shape.
 
     Raises:
         ConfigError: if this is not a single key.

@@ -54,11 +54,11 @@ class PipelineEnv(Env):
         return super().with_sys(self._checked(sys))
 
     def pipeline_init(self, q: jax.Array, qd: jax.Array, **initial: Any) -> Any:
-        """Return the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,).
+        """Return the physics' state at given coordinates and velocities.
 
         Args:
-            q: coordinates.
-            qd: velocities.
+            q: coordinates, shape (nq,).
+            qd: velocities, shape (nv,).
             **initial: further arguments of the pipeline's `init`; `mjx` takes `ctrl`.
         """
         state = self._pipeline.init(self.sys, q, qd, **initial)
@@ -113,7 +113,7 @@ class PipelineEnv(Env):
 
     @property
     def dt(self) -> jax.Array:
-        """Duration of one step of the environment [s]."""
+        """Duration of one step of the environment [s], shape ()."""
         return self.sys.opt.timestep * self._n_frames
 
     @property

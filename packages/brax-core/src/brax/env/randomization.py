@@ -45,7 +45,7 @@ class Range:
             raise ConfigError(f"low must not exceed high, got low={self.low}, high={self.high}")
 
     def draw(self, key: jax.Array, value: jax.Array) -> jax.Array:
-        """Draw a quantity whose value in the model is `value`; shape and dtype are the same."""
+        """Draw a quantity whose value in the model is `value`, of the same shape and dtype."""
         share = random_numbers.uniform(key, () if self.shared else value.shape)
         low, high = (jnp.asarray(bound, value.dtype) for bound in (self.low, self.high))
         drawn = jnp.broadcast_to(low + share * (high - low), value.shape).astype(value.dtype)

@@ -39,13 +39,32 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     }
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
-        """Return the state at `q` and `qd`; the solver's warm start is an acceleration of zero."""
+        """Return the state at given coordinates.
+
+        The solver's warm start is an acceleration of zero.
+
+        Args:
+            sys: the model.
+            q: joint coordinates, shape (nq,).
+            qd: joint velocities, shape (nv,).
+
+        Raises:
+            ModelError: as in `Pipeline.init`.
+            ShapeError: if an array does not fit the model.
+        """
         state = super().init(sys, q, qd)
         overflow = jnp.zeros(()) if lists_contacts(sys) else None
         return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> GeneralizedProblem:
-        """Return what is constant during a step: blocks, constraint rows and softness."""
+        """Return what is constant during a step: blocks, constraint rows and softness.
+
+        Args:
+            sys: the model, its leaves with a trailing batch axis.
+            act: controls, shape (nu, batch).
+            external: torque and force on each link at its centre of mass, world axes [N m, N], each
+                (n_links, 3, batch).
+        """
         found = constraint_layout(sys)
         # XLA may fold what follows from the constants of a known model alone. The barrier keeps it
         # from folding values that depend on the batch.
@@ -66,7 +85,13 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         return StepState(state.q, state.qd, start, state.activation, overflow, acted)
 
     def advance(self, problem: GeneralizedProblem, motion: StepState, dt: jax.Array) -> StepState:
-        """Advance by one step of the integrator, and add up impulses if they are asked for."""
+        """Advance by one step of the integrator, and add up impulses if they are asked for.
+
+        Args:
+            problem: from `problem`.
+            motion: the internal state.
+            dt: time step [s], shape (1, batch).
+        """
         moved: StepState = problem.sys.integrator.step(Stepper(problem), motion, dt)
         if motion.acted is None:
             return moved

@@ -14,7 +14,8 @@ class Moves(ABC, Generic[S]):
 
     `kick` and `drift` are the halves of a step of semi-implicit Euler. `push` and `glide` split the
     motion into that of forces and that of inertia, so that only `push` changes momentum. A pipeline
-    whose drift conserves momentum has one pair for both.
+    whose drift conserves momentum has one pair for both. All arrays `dt`, which are time steps [s],
+    have the shape (1, batch).
     """
 
     @abstractmethod
@@ -37,7 +38,10 @@ class Moves(ABC, Generic[S]):
 
 
 class Flow(Moves[S]):
-    """Stages of a pipeline that also computes the rate at which its state changes."""
+    """Stages of a pipeline that also computes the rate at which its state changes.
+
+    All arrays `dt`, which are time steps [s], have the shape (1, batch).
+    """
 
     @abstractmethod
     def rates(self, state: S, start: S) -> Any:
@@ -95,5 +99,5 @@ class Integrator(ABC, Generic[M]):
         Args:
             moves: the stages of the pipeline.
             state: the pipeline's own state.
-            dt: time step [s].
+            dt: time step [s], shape (1, batch).
         """

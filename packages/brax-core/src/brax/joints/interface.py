@@ -17,16 +17,22 @@ from brax.components import Quat, Vec3
 
 
 class JointParams(NamedTuple):
-    """Parameters of joints of one type, in the frame of the link before the joint acts."""
+    """Parameters of joints of one type, in the frame of the link before the joint acts.
+
+    All components have the shape (joints, batch).
+    """
 
     axis: Vec3
     """Unit axis."""
     user: tuple[jax.Array, ...]
-    """The joint type's own parameters, `user_width` of them, each (joints, batch)."""
+    """The joint type's own parameters, `user_width` of them."""
 
 
 class Twist(NamedTuple):
-    """A spatial velocity about the anchor; a part that is zero is None, which costs nothing."""
+    """A spatial velocity about the anchor; a part that is zero is None, which costs nothing.
+
+    All components have the shape (joints, batch) or one that broadcasts to it.
+    """
 
     ang: Vec3 | None
     """Angular velocity."""
@@ -35,10 +41,13 @@ class Twist(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A quantity that a model's limits bound."""
+    """A quantity that a model's limits bound.
+
+    All arrays have the shape (joints, batch).
+    """
 
     value: jax.Array
-    """Its value, (joints, batch)."""
+    """Its value."""
     rates: tuple[jax.Array | None, ...]
     """Its rate per unit of each degree of freedom; None where it is zero."""
 
@@ -46,7 +55,9 @@ class Bound(NamedTuple):
 class JointType(ABC):
     """A kind of joint: how coordinates move the child frame, relative to the joint's anchor.
 
-    Instances are stateless and are static fields of `System`, one for each type.
+    Instances are stateless and are static fields of `System`, one for each type. In their methods
+    all arrays, and all components of vectors, have the shape (joints, batch) or one that broadcasts
+    to it.
     """
 
     name: ClassVar[str]

@@ -22,7 +22,10 @@ from brax.tree import Group, Layout, from_roots, in_order, layout
 
 
 class Frames(NamedTuple):
-    """Link frames in the world and the velocities of their origins, world axes."""
+    """Link frames in the world and the velocities of their origins, world axes.
+
+    All components have the shape (links, batch).
+    """
 
     pos: Vec3
     """Positions [m]."""
@@ -183,7 +186,13 @@ def about(twist: Twist, arm: Vec3) -> Spatial:
 
 
 def link_frames(sys: System, q: jax.Array, qd: jax.Array) -> Frames:
-    """Return the frames of all links in the model's order, for arrays batched on the last axis."""
+    """Return the frames of all links in the model's order, for arrays batched on the last axis.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        q: joint coordinates, shape (nq, batch).
+        qd: joint velocities, shape (nv, batch).
+    """
     # Velocities are summed along the tree as spatial vectors about the root's origin. Without a
     # transformation between links the sum is associative, so that it takes as many rounds as the
     # depth of the tree has binary digits.
@@ -213,7 +222,7 @@ def on_links(origin: Vec3, group: Group) -> Vec3:
 
 
 def to_state(frames: Frames) -> tuple[Transform, Motion]:
-    """Pack components as `State.x` and `State.xd`."""
+    """Pack components as `State.x` and `State.xd`, arrays of shape (links, 3 or 4, batch)."""
     return (
         Transform(stack(frames.pos), stack(frames.rot)),
         Motion(stack(frames.ang), stack(frames.vel)),
@@ -237,7 +246,8 @@ def forward(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Transform, Motion
         qd: joint velocities, shape (nv,).
 
     Returns:
-        Link frames in the world, and the velocities of their origins in world axes.
+        Link frames in the world, and the velocities of their origins in world axes; both shape
+        (n_links, ...).
 
     Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 5.3.
     """
@@ -251,7 +261,8 @@ def frame(sys: System, x: Transform, body: str, mocap: Transform | None = None) 
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
         body: name of the body in the model.
-        mocap: frames of the mocap bodies, `State.mocap`; None means the model's.
+        mocap: frames of the mocap bodies, `State.mocap`, shape (n_mocap, ...); None means the
+            model's.
 
     Returns:
         The frame, shape (...).

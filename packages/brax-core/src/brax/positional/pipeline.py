@@ -28,7 +28,14 @@ class Positional(Pipeline[PositionalProblem, PositionalState]):
     reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> PositionalProblem:
-        """Prepare what does not change during a step."""
+        """Prepare what does not change during a step.
+
+        Args:
+            sys: the model, its leaves with a trailing batch axis.
+            act: controls, shape (nu, batch).
+            external: torque and force on each link at its centre of mass, world axes [N m, N], each
+                (n_links, 3, batch).
+        """
         plan = layout(sys)
         # The barrier keeps XLA from folding constants of a known model into what depends on a
         # batch.
@@ -44,7 +51,13 @@ class Positional(Pipeline[PositionalProblem, PositionalState]):
     def advance(
         self, problem: PositionalProblem, motion: PositionalState, dt: jax.Array
     ) -> PositionalState:
-        """Predict the motion, and correct positions and then velocities."""
+        """Predict the motion, and correct positions and then velocities.
+
+        Args:
+            problem: from `problem`.
+            motion: the internal state.
+            dt: time step [s], shape (1, batch).
+        """
         return physics_step(problem, motion, dt)
 
     def leave(self, problem: PositionalProblem, motion: PositionalState) -> State:

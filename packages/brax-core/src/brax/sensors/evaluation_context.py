@@ -95,7 +95,10 @@ class EvaluationContext:
 
     @cached_property
     def contact_lines(self) -> tuple[Vec3, Vec3]:
-        """Points of all contacts, and normals from the first geom to the second."""
+        """Points of all contacts [m], and normals from the first geom to the second.
+
+        Components have the shape (contacts, batch).
+        """
         if self._near:
             touches = [near.touch for near in self._near]
             return join([t.pos for t in touches]), join([t.normal for t in touches])
@@ -145,12 +148,23 @@ class EvaluationContext:
         return self._frames_on(objects, self.links)
 
     def accelerations(self, objects: Sequence[Object]) -> Spatial:
-        """Return angular accelerations of elements, and linear ones of their origins."""
+        """Return angular accelerations of elements, and linear ones of their origins.
+
+        Components have the shape (elements, batch).
+        """
         found = self.rate(lambda q, qd: self._frames_on(objects, link_frames(self.sys, q, qd)))
         return Spatial(found.ang, found.vel)
 
     def rate(self, function: Callable[[jax.Array, jax.Array], object]) -> Any:
-        """Return the time derivative of a function of coordinates and velocities."""
+        """Return the time derivative of a function of coordinates and velocities.
+
+        Args:
+            function: takes coordinates, shape (nq, batch), and velocities, shape (nv, batch), and
+                returns a tree of arrays.
+
+        Returns:
+            A tree of the same structure and shapes.
+        """
 
         # A directional derivative along the motion: coordinates move by the velocities, and
         # velocities by the accelerations, so that Coriolis and centripetal terms are included.
@@ -163,7 +177,7 @@ class EvaluationContext:
 
     @cached_property
     def bodies(self) -> tuple[Vec3, Spatial, Spatial]:
-        """Centres of mass of the links, and their velocities and momenta at them."""
+        """Centres of mass of the links, and velocities and momenta at them, (n_links, batch)."""
         return link_momenta(self.sys, self.q, self.qd)
 
     @cached_property

@@ -41,7 +41,14 @@ class Spring(Pipeline[SpringProblem, SpringState]):
     reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> SpringProblem:
-        """Return the constants of the model and the inputs of the step."""
+        """Return the constants of the model and the inputs of the step.
+
+        Args:
+            sys: the model, its leaves with a trailing batch axis.
+            act: controls, shape (nu, batch).
+            external: torque and force on each link at its centre of mass, world axes [N m, N], each
+                (n_links, 3, batch).
+        """
         # The barrier keeps XLA from computing constants of a batch of models at compile time.
         sys, model = jax.lax.optimization_barrier((sys, constants(sys)))
         plan = layout(sys)
@@ -56,7 +63,13 @@ class Spring(Pipeline[SpringProblem, SpringState]):
         return SpringState(links.pos, links.rot, links.vel, spin, q, rates, state.activation, acted)
 
     def advance(self, problem: SpringProblem, motion: SpringState, dt: jax.Array) -> SpringState:
-        """Update velocities and move, in the order that the integrator gives."""
+        """Update velocities and move, in the order that the integrator gives.
+
+        Args:
+            problem: from `problem`.
+            motion: the internal state.
+            dt: time step [s], shape (1, batch).
+        """
         sys, told = problem.sys, Command(problem.act, motion.activation)
         moved: SpringState = sys.integrator.step(_SpringMoves(problem), motion, dt)
         masses, links = problem.model.links, links_of(motion)

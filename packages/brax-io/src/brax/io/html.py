@@ -201,7 +201,8 @@ def contact_forces(
         Force [N] on the second geom of each possible contact, world axes, shape (frames, n, 3).
 
     Raises:
-         ConfigError: if there is no state, or the states must report their forces and do not.
+        ConfigError: if there is no state, the controls have another shape, or the states must
+            report their forces and do not.
         ModelError: if a state is not finite or belongs to another system.
     """
     motion.checked(sys, states)  # rejects states of another system
@@ -231,7 +232,8 @@ def live_page(sys: System, numbers: Mapping[str, np.ndarray], *, dt: float, titl
 
     Args:
         sys: the system.
-        numbers: the first frame: `motion.moment`, and rows named `series/...`.
+        numbers: the first frame: `motion.moment`, and rows named `series/...`; arrays of shape
+            (1, ...).
         dt: time between two frames [s].
         title: title of the page.
 

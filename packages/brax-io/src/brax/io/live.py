@@ -71,7 +71,7 @@ class Server(ThreadingHTTPServer):
         return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
 
     def publish(self, numbers: Mapping[str, np.ndarray]) -> None:
-        """Send a frame to every open page."""
+        """Send a frame, arrays of the same shape as those of `live_page`, to every open page."""
         # An event is text, so the numbers are in base64.
         row = base64.b64encode(_flat(numbers))
         with self._news:

@@ -26,13 +26,13 @@ class Count(Base):
     """Lower half, uint32, shape ()."""
 
     def plus(self, amount: jax.Array) -> "Count":
-        """Add a number of samples below 2^32."""
+        """Add a number of samples below 2^32, a scalar."""
         low = self.low + amount.astype(jnp.uint32)
         # An unsigned sum that is below one of its terms has overflowed: carry one.
         return Count(self.high + (low < self.low).astype(jnp.uint32), low)
 
     def to_float(self) -> jax.Array:
-        """Return the count, rounded to float32."""
+        """Return the count, rounded to float32, shape ()."""
         return self.high.astype(jnp.float32) * _WORD + self.low.astype(jnp.float32)
 
     def __int__(self) -> int:

@@ -41,7 +41,7 @@ class Checkpoint:
     steps: int
     """Environment steps of training behind it."""
     arrays: Mapping[str, np.ndarray]
-    """Leaves of the saved tree by their path in it, such as `params/policy/...`."""
+    """Leaves of the saved tree, of any shape, by their path in it, such as `params/policy/...`."""
     record: Mapping[str, Any]
     """The record that was saved with it."""
 

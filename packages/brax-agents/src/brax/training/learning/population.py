@@ -38,10 +38,10 @@ class PolicyNetworks:
 
     policy_network: FeedForwardNetwork
     squash: Callable[[jax.Array], jax.Array]
-    """Function from the network's outputs to actions."""
+    """Function from the network's outputs to actions, both (..., action_size)."""
 
     def act(self, normalizer: Any, policy_params: object, observation: object) -> jax.Array:
-        """Return the action at an observation."""
+        """Return the action (..., action_size) at one observation or a batch."""
         return self.squash(self.policy_network.apply(normalizer, policy_params, observation))
 
 
@@ -70,8 +70,10 @@ class SearchState(NamedTuple):
     params: PolicyParams
     optimizer_state: Any
     key: jax.Array
+    """Random key."""
     bad_updates: jax.Array
-    """Consecutive updates that were skipped because their gradient was not finite, int32."""
+    """Consecutive updates that were skipped because their gradient was not finite, int32, shape
+    ()."""
 
 
 class SearchLearner(Learner):
@@ -103,6 +105,9 @@ class SearchLearner(Learner):
             noise: standard normal noise like the parameters, leaves (pairs, ...).
             plus: returns of the parameters plus noise, (pairs,).
             minus: returns of the parameters minus noise, (pairs,).
+
+        Returns:
+            The gradient, leaves of the same shape as the parameters; and scalars by name.
         """
 
     @property

@@ -81,9 +81,9 @@ class ReplayBufferState(NamedTuple):
     data: Any
     """Samples, leaves (num_envs, steps, ...), split over devices like the environments."""
     position: jax.Array
-    """Index of the step that is written next, int32."""
+    """Index of the step that is written next, int32, shape ()."""
     filled: jax.Array
-    """Number of steps that hold samples, int32."""
+    """Number of steps that hold samples, int32, shape ()."""
 
 
 class ReplayBuffer:
@@ -166,5 +166,5 @@ class ReplayBuffer:
         return env, (oldest + start[:, None] + jnp.arange(length, dtype=jnp.int32)) % self.steps
 
     def size(self, state: ReplayBufferState) -> jax.Array:
-        """Return the number of samples in the buffer, int32."""
+        """Return the number of samples in the buffer, int32, shape ()."""
         return state.filled * self._num_envs

@@ -14,7 +14,8 @@ from brax.kernels.fusion_barrier import fusion_barrier
 class ParametricDistribution(abc.ABC):
     """A distribution of actions: a normal distribution, mapped through a function.
 
-    Raw actions are those of the normal distribution; `postprocess` maps them to actions.
+    Raw actions are those of the normal distribution; `postprocess` maps them to actions. Network
+    outputs have the shape (..., param_size), actions and raw actions (..., event_size).
     """
 
     def __init__(self, param_size: int) -> None:
@@ -24,22 +25,33 @@ class ParametricDistribution(abc.ABC):
 
     @abc.abstractmethod
     def loc_scale(self, parameters: jax.Array, axis: int = -1) -> tuple[jax.Array, jax.Array]:
-        """Return mean and standard deviation of raw actions; outputs are along `axis`."""
+        """Return mean and standard deviation of raw actions.
+
+        Args:
+            parameters: network outputs, (..., param_size) if `axis` is the last.
+            axis: the axis of the outputs, also in the results.
+
+        Returns:
+            Two arrays, (..., event_size) if `axis` is the last.
+        """
 
     @abc.abstractmethod
     def postprocess(self, event: jax.Array) -> jax.Array:
-        """Map raw actions to actions."""
+        """Map raw actions of any shape to actions, elementwise."""
 
     @abc.abstractmethod
     def inverse_postprocess(self, event: jax.Array) -> jax.Array:
-        """Map actions to raw actions."""
+        """Map actions of any shape to raw actions, elementwise."""
 
     @abc.abstractmethod
     def log_det_jacobian(self, event: jax.Array) -> jax.Array:
-        """Return the logarithm of the derivative of `postprocess` at raw actions, elementwise."""
+        """Return the logarithm of the derivative of `postprocess`, elementwise.
+
+        Raw actions have any shape.
+        """
 
     def sample_no_postprocessing(self, parameters: jax.Array, seed: jax.Array) -> jax.Array:
-        """Draw raw actions."""
+        """Draw raw actions (..., event_size) from network outputs (..., param_size)."""
         raw = self._draw(_columns(parameters), seed)
         return raw.T.reshape(*parameters.shape[:-1], -1)
 
@@ -50,11 +62,14 @@ class ParametricDistribution(abc.ABC):
         return loc + scale * fusion_barrier(jax.random.normal(seed, loc.shape, loc.dtype))
 
     def sample(self, parameters: jax.Array, seed: jax.Array) -> jax.Array:
-        """Draw actions."""
+        """Draw actions (..., event_size) from network outputs (..., param_size)."""
         return self.postprocess(self.sample_no_postprocessing(parameters, seed))
 
     def mode(self, parameters: jax.Array) -> jax.Array:
-        """Return the action of the raw distribution's mean."""
+        """Return the action (..., event_size) of the mean of the raw distribution.
+
+        Network outputs have the shape (..., param_size).
+        """
         # Not the mode of the squashed density, which can have two: the image of the normal's mean.
         return self.postprocess(self.loc_scale(parameters)[0])
 
@@ -111,21 +126,28 @@ class NormalTanhDistribution(ParametricDistribution):
         self._var_scale = var_scale
 
     def loc_scale(self, parameters: jax.Array, axis: int = -1) -> tuple[jax.Array, jax.Array]:
-        """Return mean and standard deviation of raw actions; the latter is at least `min_std`."""
+        """Return mean and standard deviation of raw actions, each half as long as the outputs.
+
+        The outputs have the shape (..., 2 event_size) if `axis` is the last. The deviation is at
+        least `min_std` times `var_scale`.
+        """
         loc, scale = jnp.split(parameters, 2, axis)
         return loc, (jax.nn.softplus(scale) + self._min_std) * self._var_scale
 
     def postprocess(self, event: jax.Array) -> jax.Array:
-        """Squash raw actions into (-1, 1)."""
+        """Squash raw actions of any shape into the interval from -1 to 1."""
         return jnp.tanh(event)
 
     def inverse_postprocess(self, event: jax.Array) -> jax.Array:
-        """Undo the squashing; the result is finite at the bounds, to which float32 rounds."""
+        """Undo the squashing, for any shape.
+
+        The result is finite at the bounds, to which float32 rounds.
+        """
         bound = 1.0 - jnp.finfo(event.dtype).epsneg
         return jnp.arctanh(jnp.clip(event, -bound, bound))
 
     def log_det_jacobian(self, event: jax.Array) -> jax.Array:
-        """Return `log(1 - tanh(x)^2)`, in a form that does not overflow."""
+        """Return `log(1 - tanh(x)^2)` for any shape, in a form that does not overflow."""
         # 1 - tanh(x)^2 = 4 / (e^x + e^-x)^2, which is 0 in float32 from |x| = 9 on.
         return 2.0 * (jnp.log(2.0) - event - jax.nn.softplus(-2.0 * event))
 
@@ -153,7 +175,10 @@ class NormalDistribution(ParametricDistribution):
         self._log = noise_std_type == "log"
 
     def loc_scale(self, parameters: jax.Array, axis: int = -1) -> tuple[jax.Array, jax.Array]:
-        """Return mean and standard deviation."""
+        """Return mean and standard deviation, each half as long as the outputs.
+
+        The outputs have the shape (..., 2 event_size) if `axis` is the last.
+        """
         loc, scale = jnp.split(parameters, 2, axis)
         return loc, jnp.exp(scale) if self._log else jax.nn.softplus(scale) + self._min_std
 
@@ -168,15 +193,15 @@ class NormalDistribution(ParametricDistribution):
         return math.log(scale if self._log else math.expm1(scale - self._min_std))
 
     def postprocess(self, event: jax.Array) -> jax.Array:
-        """Return actions as they are."""
+        """Return actions of any shape as they are."""
         return event
 
     def inverse_postprocess(self, event: jax.Array) -> jax.Array:
-        """Return actions as they are."""
+        """Return actions of any shape as they are."""
         return event
 
     def log_det_jacobian(self, event: jax.Array) -> jax.Array:
-        """Return zeros."""
+        """Return zeros of the same shape."""
         return jnp.zeros_like(event)
 
 

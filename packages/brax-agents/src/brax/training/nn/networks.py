@@ -252,7 +252,7 @@ def of_module(
         module: module that is called with the features, and with the other inputs of `apply`.
         reader: reader of the observation.
         preprocess_observations_fn: applied to the observation first.
-        *examples: batches of one of the module's other inputs.
+        *examples: batches of one of the module's other inputs, each (1, ...).
         memory: recurrent cell that reads the features before the module does, if any; its memory
             is then the only other input.
     """

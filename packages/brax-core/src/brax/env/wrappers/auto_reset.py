@@ -70,6 +70,10 @@ class AutoResetWrapper(Wrapper):
     def step(self, state: State, action: jax.Array) -> State:
         """Advance, and restart the environments that have ended.
 
+        Args:
+            state: from `reset` or `step`.
+            action: shape (*batch, action_size).
+
         Raises:
             ShapeError: if the state does not come from `reset`.
         """

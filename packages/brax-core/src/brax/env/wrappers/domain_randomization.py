@@ -60,6 +60,13 @@ class DomainRandomizationVmapWrapper(Wrapper):
     def draw(self, rng: jax.Array) -> tuple[dict[str, jax.Array], jax.Array]:
         """Return the numbers that differ from the model's, by path, and the keys to reset with.
 
+        Args:
+            rng: keys, (batch,).
+
+        Returns:
+            Arrays by path, each of the leaf's shape behind a leading axis, (batch, ...); and as
+            many keys as were given.
+
         Raises:
             ConfigError: if `randomization_fn` does not return systems and their axes, if the number
                 of keys is not that of the systems, if no numbers differ, or if more than numbers

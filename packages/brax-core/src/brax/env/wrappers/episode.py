@@ -106,6 +106,10 @@ class EpisodeWrapper(Wrapper):
     def step(self, state: State, action: jax.Array) -> State:
         """Advance by `action_repeat` steps, or up to the end of the episode.
 
+        Args:
+            state: from `reset` or `step`.
+            action: shape (*batch, action_size).
+
         Raises:
             ShapeError: if the state does not come from `reset`, or the environment's step returns
                 another structure than it was given.

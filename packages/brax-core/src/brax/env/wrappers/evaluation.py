@@ -45,6 +45,10 @@ class EvalWrapper(Wrapper):
     def step(self, state: State, action: jax.Array) -> State:
         """Advance, and add to the sums of the first episodes that have not ended.
 
+        Args:
+            state: from `reset` or `step`.
+            action: shape (*batch, action_size).
+
         Raises:
             ShapeError: if the state does not come from `reset`.
         """

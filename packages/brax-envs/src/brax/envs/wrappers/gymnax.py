@@ -15,16 +15,20 @@ class Box(NamedTuple):
     """A space of arrays between bounds."""
 
     low: jax.Array
+    """Lower bounds, of the same shape as the arrays."""
     high: jax.Array
+    """Upper bounds, of the same shape as the arrays."""
     shape: tuple[int, ...]
+    """Shape of the arrays."""
     dtype: Any = jnp.float32
+    """Type of the arrays."""
 
     def sample(self, rng: jax.Array) -> jax.Array:
-        """Draw an array uniformly; the bounds must be finite."""
+        """Draw an array of the shape of the space, uniformly; the bounds must be finite."""
         return jax.random.uniform(rng, self.shape, self.dtype, self.low, self.high)
 
     def contains(self, x: jax.Array) -> jax.Array:
-        """Return whether an array is between the bounds."""
+        """Return whether an array of the shape of the space is between the bounds, shape ()."""
         return jnp.all((self.low <= x) & (x <= self.high))
 
 
@@ -58,7 +62,17 @@ class GymnaxWrapper:
     def step(
         self, key: jax.Array, state: State, action: jax.Array, params: System | None = None
     ) -> tuple[Any, State, jax.Array, jax.Array, dict[str, Any]]:
-        """Advance by one step, and start a new episode if one has ended."""
+        """Advance by one step, and start a new episode if one has ended.
+
+        Args:
+            key: random key of the next episode.
+            state: from `reset` or `step`.
+            action: shape (action_size,).
+            params: the system; None means the environment's own.
+
+        Returns:
+            Observation, state, reward, shape (), end of the episode, bool, shape (), and `info`.
+        """
         ended, first = self.step_env(state, action, params), self._with(params).reset(key)
         done = ended.done > 0
         info = ended.metrics | {
@@ -69,7 +83,7 @@ class GymnaxWrapper:
         return state.obs, state, ended.reward, done, info
 
     def step_env(self, state: State, action: jax.Array, params: System | None = None) -> State:
-        """Advance by one step, without starting a new episode."""
+        """Advance by one step under an action (action_size,), without starting a new episode."""
         return self._with(params).step(state, action)
 
     def action_space(self, params: System | None = None) -> Box:

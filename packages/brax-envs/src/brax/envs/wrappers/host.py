@@ -11,18 +11,23 @@ from brax.errors import ConfigError
 
 
 class Outcome(NamedTuple):
-    """The result of a step, for one environment or a batch."""
+    """The result of a step, for one environment or a batch.
+
+    The shape of a batch is (batch,), and () for one environment.
+    """
 
     obs: Any
     """Observation after the step; after an auto-reset, that of the next episode."""
     reward: jax.Array
+    """Reward of the step, shape (*batch,)."""
     terminated: jax.Array
-    """True at a termination, bool."""
+    """True at a termination, bool, shape (*batch,)."""
     truncated: jax.Array
-    """True at a truncation, bool."""
+    """True at a truncation, bool, shape (*batch,)."""
     final_obs: Any
     """The true observation after the step."""
     metrics: dict[str, jax.Array]
+    """The environment's metrics, each of shape (*batch,)."""
 
 
 class Host:

@@ -41,11 +41,15 @@ class StableBaselinesWrapper(VecEnv):
         return obs
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Store the actions for `step_wait`."""
+        """Store the actions (num_envs, action_size) for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """Advance all environments by one step."""
+        """Advance all environments by one step.
+
+        Returns:
+            Observations, rewards (num_envs,), ends of episodes (num_envs,) and an `info` of each.
+        """
         obs, reward, terminated, truncated, found = self._env.step(self._actions)
         done = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]

@@ -97,6 +97,9 @@ def default_q(
             those of `init_q`.
         placed: names of root links that are not lifted.
 
+    Returns:
+        Coordinates [rad or m], shape (nq,).
+
     Raises:
         ConfigError: if there is no such joint.
     """

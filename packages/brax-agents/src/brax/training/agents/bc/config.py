@@ -13,7 +13,7 @@ from brax.training.settings import number
 
 
 def teach_first(step: jax.Array) -> jax.Array:
-    """Let the teacher act in the first training step and the pupil in all others."""
+    """Let the teacher act in the first training step and the pupil in all others; both scalars."""
     # Ross et al. 2011, section 3: the parameter-free choice, beta_i = I(i = 1).
     return jnp.where(step == 0, 1.0, 0.0)
 
@@ -97,7 +97,7 @@ class BCRuntime(Runtime):
     teacher_inference_fn: Callable[..., Any] | None = None
     """The teacher as a policy `(observation, key) -> (action, extras)`, instead of `teacher`."""
     dagger_beta_fn: Callable[[jax.Array], jax.Array] = teach_first
-    """Function from the training step to the probability that the teacher acts."""
+    """Function from the training step to the probability that the teacher acts, both scalars."""
 
     def check(self, config: Any) -> None:
         """Reject a run with no teacher, or with two.
