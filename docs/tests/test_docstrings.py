@@ -1,4 +1,4 @@
-"""The docstrings of public names state the shapes of arrays and the errors that are raised.
+"""The docstrings of public names state shapes and units of arrays, and the errors that are raised.
 
 The rules are about what a program can read: annotations, sections of docstrings and `raise`. An
 array is an annotation with one of `ARRAYS`.
@@ -28,6 +28,22 @@ FOR_ALL = re.compile(
     r"\b(?:all|every|each)(?: \w+){0,2} (?:arrays?|components?|leaf|leaves)\b[^.]*?\bshape", re.I
 )
 """Statement of a class or module about the shape of all that is in it."""
+
+QUANTITY = re.compile(
+    r"\b(?:mass(?:es)?|forces?|torques?|impulses?|velocit(?:y|ies)|speeds?|accelerations?"
+    r"|angles?|coordinates|positions?|translation|distances?|lengths?|depths?|margin|gap"
+    r"|stiffness|damping|armature|inertias?|moments|moment(?:um|a)|gravity|density|viscosity"
+    r"|energy|power|times?|duration)$",
+    re.I,
+)
+"""Physical quantities that have a unit, at the end of what a docstring says first."""
+HEAD_ENDS = re.compile(
+    r"[,:;.\[(]|\b(?:of|in|on|about|at|by|with|from|to|that|which|when|where|along|between|under"
+    r"|for|minus)\b"
+)
+"""End of the first phrase of a docstring, whose last word says what quantity it is."""
+UNIT = re.compile(r"\[[^\]]+\]|\bdivided by\b|\bno unit\b")
+"""Unit in brackets, or a statement that there is none."""
 
 
 class Documented(NamedTuple):
@@ -116,6 +132,12 @@ def is_array(name: str, node: ast.arg | ast.AnnAssign) -> bool:
     return bool(ARRAYS.search(annotation)) and name.rpartition(".")[2] not in KEYS
 
 
+def parameters(function: ast.FunctionDef) -> list[ast.arg]:
+    args = function.args
+    found = [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]
+    return [p for p in found if p]
+
+
 def states(pattern: re.Pattern[str], text: str) -> bool:
     """Return whether a text states a shape, outside of code."""
     return bool(pattern.search(" ".join(re.sub("`[^`]*`", "_", text).split())))
@@ -127,17 +149,33 @@ def shapeless(of: Documented) -> list[str]:
         return []
     if isinstance(of.node, ast.AnnAssign):
         return [of.name] if is_array(of.name, of.node) and not states(SHAPE, of.text) else []
-    args = of.node.args
-    parameters = [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]
     parts = sections(of.text)
     described = entries(parts.get("Args", ""))
-    arrays = [p.arg for p in parameters if p and is_array(p.arg, p)]
+    arrays = [p.arg for p in parameters(of.node) if is_array(p.arg, p)]
     rest = "" if described else of.text  # without a section, the text may state it anywhere
     missing = [p for p in arrays if not states(SHAPE, described.get(p, rest))]
     result = ast.unparse(of.node.returns) if of.node.returns else ""
     if ARRAYS.search(result) and not states(SHAPE, parts[""] + parts.get("Returns", "")):
         missing.append("return")
     return [f"{of.name}: {part}" for part in missing]
+
+
+def without_unit(of: Documented) -> list[str]:
+    """Return the arrays that are described as a quantity without its unit.
+
+    Results are not read: a sentence about a function has no phrase that says what is returned.
+    """
+    if isinstance(of.node, ast.AnnAssign):
+        described = {of.name: of.text} if is_array(of.name, of.node) else {}
+    else:
+        args = entries(sections(of.text).get("Args", ""))
+        described = {p.arg: args.get(p.arg, "") for p in parameters(of.node) if is_array(p.arg, p)}
+    return [
+        f"{of.name}: {name}"
+        for name, text in described.items()
+        if QUANTITY.search(HEAD_ENDS.split(" ".join(text.split()))[0].strip())
+        and not UNIT.search(text)
+    ]
 
 
 def undeclared(of: Documented) -> list[str]:
@@ -192,6 +230,11 @@ def test_shapes_of_arrays_are_stated():
     assert not found, f"{len(found)} without a shape:\n" + "\n".join(found)
 
 
+def test_units_of_quantities_are_stated():
+    found = [line for each in documented() for line in without_unit(each)]
+    assert not found, f"{len(found)} without a unit:\n" + "\n".join(found)
+
+
 def test_errors_are_in_the_docstring():
     found = [line for each in documented() for line in undeclared(each)]
     assert not found, f"{len(found)} not in `Raises`:\n" + "\n".join(found)
@@ -220,11 +263,12 @@ def test_a_docstring_that_says_less_is_found():
         node = ast.parse(text).body[0]
         assert isinstance(node, ast.FunctionDef)
         each = Documented("fall", node, docstring(node), "", "brax.errors")
-        return [*shapeless(each), *undeclared(each)]
+        return [*shapeless(each), *without_unit(each), *undeclared(each)]
 
     assert found(GOOD) == []
     assert found(GOOD.replace("heights [m], shape (n,)", "heights [m]")) == ["fall: height"]
     assert found(GOOD.replace("Times [s], shape (n,)", "Times [s]")) == ["fall: return"]
+    assert found(GOOD.replace("heights [m]", "lengths of falls")) == ["fall: height"]
     assert found(GOOD.replace("ConfigError: if", "If")) == ["fall: ConfigError"]
     assert found(GOOD.replace("    Raises:", "    Notes:")) == ["fall: ConfigError"]
 

@@ -19,8 +19,8 @@ def to_tau(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> jax.Arra
     Args:
         sys: the model.
         act: controls, shape (nu,), which are clipped to their ranges.
-        q: joint coordinates, shape (nq,).
-        qd: joint velocities, shape (nv,).
+        q: joint coordinates [rad or m], shape (nq,).
+        qd: joint velocities [rad/s or m/s], shape (nv,).
 
     Returns:
         Joint forces [N or N m], MuJoCo's `qfrc_actuator`, shape (nv,).

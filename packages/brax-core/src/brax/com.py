@@ -13,7 +13,7 @@ def from_world(sys: System, x: Transform, xd: Motion) -> tuple[Transform, Motion
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
-        xd: velocities of their origins, world axes, shape (n_links, ...).
+        xd: velocities of their origins [rad/s, m/s], world axes, shape (n_links, ...).
 
     Returns:
         Frames at the centres of mass, with the axes of the links, and the velocities there, world
@@ -29,7 +29,7 @@ def to_world(sys: System, x_i: Transform, xd_i: Motion) -> tuple[Transform, Moti
     Args:
         sys: the model.
         x_i: frames at the centres of mass in the world, shape (n_links, ...).
-        xd_i: velocities of the centres of mass, world axes, shape (n_links, ...).
+        xd_i: velocities of the centres of mass [rad/s, m/s], world axes, shape (n_links, ...).
 
     Returns:
         Link frames in the world, and the velocities of their origins, world axes; both shape

@@ -34,7 +34,7 @@ def mass_matrix(sys: System, q: jax.Array) -> jax.Array:
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
+        q: joint coordinates [rad or m], shape (nq,).
 
     Returns:
         A symmetric positive definite matrix, shape (nv, nv).
@@ -49,8 +49,8 @@ def bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
-        qd: joint velocities, shape (nv,).
+        q: joint coordinates [rad or m], shape (nq,).
+        qd: joint velocities [rad/s or m/s], shape (nv,).
 
     Returns:
         Joint forces [N or N m], MuJoCo's `qfrc_bias`, shape (nv,).
@@ -65,9 +65,9 @@ def inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
-        qd: joint velocities, shape (nv,).
-        qdd: joint accelerations, shape (nv,).
+        q: joint coordinates [rad or m], shape (nq,).
+        qd: joint velocities [rad/s or m/s], shape (nv,).
+        qdd: joint accelerations [rad/s^2 or m/s^2], shape (nv,).
 
     Returns:
         Joint forces [N or N m], shape (nv,). The forces of dampers, springs and actuators are not
@@ -84,8 +84,8 @@ def forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array)
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
-        qd: joint velocities, shape (nv,).
+        q: joint coordinates [rad or m], shape (nq,).
+        qd: joint velocities [rad/s or m/s], shape (nv,).
         force: joint forces [N or N m], shape (nv,).
 
     Returns:
@@ -102,7 +102,7 @@ def jacobian(sys: System, q: jax.Array, link: int, point: jax.Array) -> Motion:
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
+        q: joint coordinates [rad or m], shape (nq,).
         link: the link's index.
         point: the point, in the link's frame [m], shape (3,).
 
@@ -131,8 +131,8 @@ def energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Arr
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
-        qd: joint velocities, shape (nv,).
+        q: joint coordinates [rad or m], shape (nq,).
+        qd: joint velocities [rad/s or m/s], shape (nv,).
 
     Returns:
         Both [J], shape (); gravity's is zero at the world's origin.
@@ -147,8 +147,8 @@ def momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
-        qd: joint velocities, shape (nv,).
+        q: joint coordinates [rad or m], shape (nq,).
+        qd: joint velocities [rad/s or m/s], shape (nv,).
 
     Returns:
         `ang` [N m s] and `vel` [N s], world axes, each (3,). Armature has no momentum here.
@@ -167,7 +167,7 @@ def constraint_forces(
         sys: the model.
         state: from `init` or `step`.
         act: controls, shape (nu,).
-        external: torque and force on each link, as in `step`, shape (n_links, ...).
+        external: torque and force on each link [N m, N], as in `step`, shape (n_links, ...).
 
     Returns:
         Joint forces [N or N m], MuJoCo's `qfrc_constraint`, shape (nv,); and for each contact of
@@ -220,8 +220,8 @@ def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatia
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        q: coordinates, shape (nq, batch).
-        qd: velocities, shape (nv, batch).
+        q: coordinates [rad or m], shape (nq, batch).
+        qd: velocities [rad/s or m/s], shape (nv, batch).
 
     Returns:
         Centres of mass [m], their spatial velocities, and the spatial momenta about them, in world

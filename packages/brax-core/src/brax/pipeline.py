@@ -124,8 +124,8 @@ class Pipeline(ABC, Generic[P, M]):
 
         Args:
             sys: the model.
-            q: joint coordinates, shape (nq,).
-            qd: joint velocities, shape (nv,).
+            q: joint coordinates [rad or m], shape (nq,).
+            qd: joint velocities [rad/s or m/s], shape (nv,).
 
         Returns:
             The state.
@@ -256,8 +256,8 @@ def integrate(sys: System, q: jax.Array, qd: jax.Array, dt: jax.Array | float) -
 
     Args:
         sys: the model.
-        q: coordinates (nq, batch).
-        qd: velocities (nv, batch).
+        q: coordinates [rad or m], (nq, batch).
+        qd: velocities [rad/s or m/s], (nv, batch).
         dt: time [s], a scalar or (1, batch).
 
     Returns:
@@ -280,9 +280,9 @@ def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> j
 
     Args:
         sys: the model.
-        q: coordinates (nq, batch).
-        qd: velocities at them (nv, batch).
-        start: coordinates at which `x` is zero (nq, batch).
+        q: coordinates [rad or m], (nq, batch).
+        qd: velocities at them [rad/s or m/s], (nv, batch).
+        start: coordinates at which `x` is zero [rad or m], (nq, batch).
 
     Returns:
         Rates (nv, batch).

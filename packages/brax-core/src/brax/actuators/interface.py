@@ -17,7 +17,7 @@ class ActuatorParams(NamedTuple):
     dynprm: tuple[jax.Array, ...] = ()
     """Ten parameters of the activation's dynamics."""
     length_range: tuple[jax.Array, ...] = ()
-    """Smallest and largest length that the actuator can have."""
+    """Smallest and largest length that the actuator can have [rad or m, times the gear]."""
     control: jax.Array | None = None
     """The controls within their ranges, for a force that depends on them as well as on the
     activations; given to `force` only."""
@@ -54,8 +54,8 @@ class ActuatorType(ABC):
         Args:
             params: its parameters.
             signal: its activation if it is `stateful`, else the control within its range.
-            length: gear times the joint's coordinate, or the tendon's or site's length.
-            velocity: gear times the joint's velocity, or the tendon's or site's.
+            length: gear times the joint's coordinate, or the tendon's or site's length [rad or m].
+            velocity: gear times the joint's velocity, or the tendon's or site's [rad/s or m/s].
         """
 
     def rate(

@@ -182,7 +182,9 @@ class Tendon(Base):
     """Tendons, fixed and spatial.
 
     The length of a fixed tendon is a weighted sum of joint coordinates. That of a spatial tendon is
-    the length of a path over sites and around geoms.
+    the length of a path over sites and around geoms. Units are those of a spatial tendon. The
+    length of a fixed one has the unit of its coefficients times rad or m, and the other units
+    follow from that.
     """
 
     coef: jax.Array
@@ -192,32 +194,32 @@ class Tendon(Base):
     """Weight of each segment of the spatial tendons' paths, one over its pulley's divisor, one
     tendon after another, shape (segments of all tendons,)."""
     length0: jax.Array
-    """Length in the model at rest, MuJoCo's `tendon_length0`, shape (n_tendons,)."""
+    """Length in the model at rest [m], MuJoCo's `tendon_length0`, shape (n_tendons,)."""
     stiffness: jax.Array
-    """Stiffness of the spring along the tendon, shape (n_tendons,)."""
+    """Stiffness of the spring along the tendon [N/m], shape (n_tendons,)."""
     damping: jax.Array
-    """Damping along the tendon, shape (n_tendons,)."""
+    """Damping along the tendon [N s/m], shape (n_tendons,)."""
     stiffness_poly: jax.Array
     """Coefficients of the spring's terms of second and third order, shape (n_tendons, 2)."""
     damping_poly: jax.Array
     """Coefficients of the damping's terms of second and third order, shape (n_tendons, 2)."""
     armature: jax.Array
-    """Inertia of changes of the length, such as of a rotor, shape (n_tendons,)."""
+    """Inertia of changes of the length, such as of a rotor [kg], shape (n_tendons,)."""
     lengthspring: jax.Array
-    """Shortest and longest length at which the spring is at rest, shape (n_tendons, 2)."""
+    """Shortest and longest length at which the spring is at rest [m], shape (n_tendons, 2)."""
     limit: tuple[jax.Array, jax.Array]
-    """Lower and upper bound of the length, each (n_tendons,); infinite where free."""
+    """Lower and upper bound of the length [m], each (n_tendons,); infinite where free."""
     margin: jax.Array
-    """Distance from a bound at which its constraint becomes active, shape (n_tendons,)."""
+    """Distance from a bound at which its constraint becomes active [m], shape (n_tendons,)."""
     solref_limit: jax.Array
     """Time constant and damping ratio of the bounds (MuJoCo's `solreflimit`), (n_tendons, 2)."""
     solimp_limit: jax.Array
     """Impedance of the bounds (MuJoCo's `solimplimit`), shape (n_tendons, 5)."""
     actuator_range: jax.Array
-    """Bounds of the total force of the tendon's actuators, before their gears, infinite where free,
-    shape (n_tendons, 2)."""
+    """Bounds of the total force of the tendon's actuators [N], before their gears, infinite where
+    free, shape (n_tendons, 2)."""
     frictionloss: jax.Array
-    """Dry friction along the tendon, shape (n_tendons,)."""
+    """Dry friction along the tendon [N], shape (n_tendons,)."""
     solref_friction: jax.Array
     """Time constant and damping ratio of the dry friction, shape (n_tendons, 2)."""
     solimp_friction: jax.Array
@@ -269,7 +271,8 @@ class Actuator(Base):
     dynprm: jax.Array
     """Parameters of the activation dynamics, shape (nu, 10)."""
     length_range: jax.Array
-    """Smallest and largest possible length of the actuator, for muscles, shape (nu, 2)."""
+    """Smallest and largest possible length of the actuator, for muscles [rad or m, times the gear],
+    shape (nu, 2)."""
     ctrl_range: jax.Array
     """Bounds of the control, infinite where free, shape (nu, 2)."""
     activation_range: jax.Array
@@ -301,9 +304,9 @@ class Keyframe(Base):
     """Keyframes: named states to start from."""
 
     q: jax.Array
-    """Coordinates of each, shape (n_keyframes, nq)."""
+    """Coordinates of each [rad or m], shape (n_keyframes, nq)."""
     qd: jax.Array
-    """Velocities of each, shape (n_keyframes, nv)."""
+    """Velocities of each [rad/s or m/s], shape (n_keyframes, nv)."""
     activation: jax.Array
     """Activations of each, shape (n_keyframes, na)."""
     ctrl: jax.Array

@@ -254,8 +254,8 @@ class SpatialInertia(Base):
 
         Args:
             frame: its centre of mass and principal axes, of any leading shape.
-            inertia: its principal moments and its mass, of the same leading shape; its `transform`
-                is not read.
+            inertia: its principal moments [kg m^2] and its mass [kg], of the same leading shape;
+                its `transform` is not read.
         """
         axes, mass = math.quat_to_3x3(frame.rot), jnp.asarray(inertia.mass)
         scaled = axes * jnp.asarray(inertia.moments)[..., None, :]

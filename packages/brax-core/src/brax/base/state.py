@@ -37,7 +37,8 @@ class Forces(Base):
     """Mean forces and accelerations of the last step: impulses over the step's length."""
 
     acceleration: jax.Array
-    """Mean joint accelerations, the change of `State.qd` over the step's length, shape (nv,)."""
+    """Mean joint accelerations [rad/s^2 or m/s^2], the change of `State.qd` over the step's length,
+    shape (nv,)."""
     contact: jax.Array
     """Mean force on the second geom of each contact of `brax.contact.get`, world axes [N], shape
     (n_contacts, 3)."""
@@ -51,18 +52,18 @@ class State(Base):
     """The state of a simulation, which is the same type for every pipeline."""
 
     q: jax.Array
-    """Joint coordinates, as MuJoCo's `qpos`, shape (nq,)."""
+    """Joint coordinates [rad or m], as MuJoCo's `qpos`, shape (nq,); a rotation is a quaternion."""
     qd: jax.Array
-    """Joint velocities, as MuJoCo's `qvel`, shape (nv,)."""
+    """Joint velocities [rad/s or m/s], as MuJoCo's `qvel`, shape (nv,)."""
     x: Transform
     """Link frames in the world, shape (n_links, ...)."""
     xd: Motion
-    """Velocities of the link frames' origins, world axes, shape (n_links, 3)."""
+    """Velocities of the link frames' origins, world axes [rad/s, m/s], each (n_links, 3)."""
     contact: Contact | None = None
     """Contacts at `x`; None unless they were asked for."""
     warmstart: jax.Array | None = None
-    """Joint accelerations of the last step, with which the solver of the generalized pipeline
-    starts, shape (nv,)."""
+    """Joint accelerations of the last step [rad/s^2 or m/s^2], with which the solver of the
+    generalized pipeline starts, shape (nv,)."""
     activation: jax.Array | None = None
     """Activations of the stateful actuators, MuJoCo's `act`, shape (na,), in the order of
     `System.stateful_actuators`. None if the model has none; zero if it is not given."""

@@ -82,10 +82,12 @@ class System(Base):
     """Frames of the bodies without joints, in the frame of the link that carries them, shape
     (n_fixed, ...)."""
     init_q: jax.Array
-    """Coordinates to start at, shape (nq,); MuJoCo's `qpos0` unless the model says otherwise."""
+    """Coordinates to start at [rad or m], shape (nq,); MuJoCo's `qpos0` unless the model says
+    otherwise."""
     ref: jax.Array
-    """Reference coordinates, in which the links are as the model file places them, shape (nq,). A
-    joint moves its link by `q - ref`. Zero where the coordinates are those of a quaternion."""
+    """Reference coordinates [rad or m], in which the links are as the model file places them, shape
+    (nq,). A joint moves its link by `q - ref`. Zero where the coordinates are those of a
+    quaternion."""
     vel_damping: jax.Array
     """Growth rate of linear velocities [1/s], shape (). A step multiplies them by
     `exp(vel_damping dt)`, so that negative numbers damp."""

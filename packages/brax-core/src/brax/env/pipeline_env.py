@@ -57,8 +57,8 @@ class PipelineEnv(Env):
         """Return the physics' state at given coordinates and velocities.
 
         Args:
-            q: coordinates, shape (nq,).
-            qd: velocities, shape (nv,).
+            q: coordinates [rad or m], shape (nq,).
+            qd: velocities [rad/s or m/s], shape (nv,).
             **initial: further arguments of the pipeline's `init`; `mjx` takes `ctrl`.
         """
         state = self._pipeline.init(self.sys, q, qd, **initial)

@@ -45,8 +45,8 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
 
         Args:
             sys: the model.
-            q: joint coordinates, shape (nq,).
-            qd: joint velocities, shape (nv,).
+            q: joint coordinates [rad or m], shape (nq,).
+            qd: joint velocities [rad/s or m/s], shape (nv,).
 
         Raises:
             ModelError: as in `Pipeline.init`.

@@ -35,9 +35,9 @@ class Twist(NamedTuple):
     """
 
     ang: Vec3 | None
-    """Angular velocity."""
+    """Angular velocity [rad/s]."""
     vel: Vec3 | None
-    """Velocity of the anchor."""
+    """Velocity of the anchor [m/s]."""
 
 
 class Bound(NamedTuple):
@@ -92,11 +92,11 @@ class JointType(ABC):
 
         Args:
             params: parameters of the joints.
-            q: coordinates, `q_width` arrays.
+            q: coordinates [rad or m], `q_width` arrays.
 
         Returns:
-            Translation of the anchor and rotation about it, in the frame before the joint; None for
-            a part that never moves.
+            Translation of the anchor [m] and rotation about it, in the frame before the joint; None
+            for a part that never moves.
         """
 
     @abstractmethod

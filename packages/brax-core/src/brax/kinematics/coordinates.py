@@ -198,7 +198,7 @@ def inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Array
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
-        xd: velocities of their origins, world axes, shape (n_links, ...).
+        xd: velocities of their origins [rad/s, m/s], world axes, shape (n_links, ...).
 
     Returns:
         Joint coordinates (nq,) and velocities (nv,).

@@ -190,8 +190,8 @@ def link_frames(sys: System, q: jax.Array, qd: jax.Array) -> Frames:
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        q: joint coordinates, shape (nq, batch).
-        qd: joint velocities, shape (nv, batch).
+        q: joint coordinates [rad or m], shape (nq, batch).
+        qd: joint velocities [rad/s or m/s], shape (nv, batch).
     """
     # Velocities are summed along the tree as spatial vectors about the root's origin. Without a
     # transformation between links the sum is associative, so that it takes as many rounds as the
@@ -242,8 +242,8 @@ def forward(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Transform, Motion
 
     Args:
         sys: the model.
-        q: joint coordinates, shape (nq,).
-        qd: joint velocities, shape (nv,).
+        q: joint coordinates [rad or m], shape (nq,).
+        qd: joint velocities [rad/s or m/s], shape (nv,).
 
     Returns:
         Link frames in the world, and the velocities of their origins in world axes; both shape

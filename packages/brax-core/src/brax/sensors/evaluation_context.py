@@ -159,8 +159,8 @@ class EvaluationContext:
         """Return the time derivative of a function of coordinates and velocities.
 
         Args:
-            function: takes coordinates, shape (nq, batch), and velocities, shape (nv, batch), and
-                returns a tree of arrays.
+            function: takes coordinates [rad or m], shape (nq, batch), and velocities [rad/s or
+                m/s], shape (nv, batch), and returns a tree of arrays.
 
         Returns:
             A tree of the same structure and shapes.

@@ -30,7 +30,7 @@ def sensors(sys: System, state: State, act: jax.Array, external: Force | None = 
         sys: the model.
         state: a state from `init` or `step`.
         act: controls, shape (nu,).
-        external: torque and force on each link, as in `step`, shape (n_links, ...).
+        external: torque and force on each link [N m, N], as in `step`, shape (n_links, ...).
 
     Returns:
         The numbers of all sensors, in the model's order, shape (n,).
