@@ -1,4 +1,4 @@
-"""Impulses of contacts and equality constraints, summed over the physics steps of a step."""
+"""Impulses of contacts, equality constraints and spatial tendons, summed over physics steps."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,10 @@ from brax.spatial import Spatial
 
 
 class Impulses(NamedTuple):
-    """Impulses of contacts and equality constraints, world axes, with a trailing batch axis."""
+    """Impulses of contacts, equality constraints and spatial tendons, world axes.
+
+    Arrays have a trailing batch axis.
+    """
 
     contact: jax.Array
     """Impulse on the second geom of each contact [N s], (n_contacts, 3, batch)."""

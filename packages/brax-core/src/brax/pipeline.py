@@ -272,6 +272,32 @@ def integrate(sys: System, q: jax.Array, qd: jax.Array, dt: jax.Array | float) -
     return _ordered(where, parts)
 
 
+def time_derivative(
+    sys: System,
+    function: Callable[[jax.Array, jax.Array], Any],
+    q: jax.Array,
+    qd: jax.Array,
+    acceleration: jax.Array,
+) -> Any:
+    """Return the time derivative of a function of coordinates and velocities.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        function: a function of coordinates (nq, batch) and velocities (nv, batch).
+        q: coordinates (nq, batch).
+        qd: velocities (nv, batch).
+        acceleration: joint accelerations (nv, batch).
+    """
+
+    # A directional derivative along the motion: coordinates move by the velocities, and velocities
+    # by the accelerations, so that Coriolis and centripetal terms are included.
+    def at(t: jax.Array) -> Any:
+        return function(integrate(sys, q, qd, t), qd + t * acceleration)
+
+    start = jnp.zeros((), qd.dtype)
+    return jax.jvp(at, (start,), (jnp.ones_like(start),))[1]
+
+
 def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> jax.Array:
     """Return the rates of the coordinates `x`, where `q = integrate(sys, start, x, 1)`.
 

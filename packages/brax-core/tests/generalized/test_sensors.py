@@ -112,6 +112,38 @@ def test_sensors_are_mujocos(f64, height, xml):
         np.testing.assert_allclose(got[place] / scale, want / scale, atol=1e-9, err_msg=name)
 
 
+PULLED = """<mujoco><worldbody><site name="anchor" pos="-.3 .6 .9"/>
+<body name="upper" pos="-.5 .3 .7"><joint type="ball"/><geom size=".1" mass="1" pos="0 .1 .1"/>
+<site name="hub"/><site name="on" pos="0 0 .05"/><site name="side" pos="0 .3 .1"/>
+<body name="lower" pos=".3 0 0"><joint axis="0 1 .3"/>
+<geom name="post" type="cylinder" size=".04 .2" mass=".6" pos=".1 .1 0"/>
+<site name="end" pos=".2 0 .1" euler="30 20 10"/></body></body></worldbody>
+<tendon>
+<spatial name="bent" frictionloss="5" limited="true" range="0 .1" stiffness="40" damping="3"
+springlength=".1 .2"><site site="anchor"/><site site="on"/><geom geom="post" sidesite="side"/>
+<site site="end"/></spatial>
+<spatial name="straight" armature="3"><site site="anchor"/><site site="end"/></spatial>
+</tendon>
+<equality><tendon tendon1="bent" tendon2="straight" polycoef=".1 .7 .2"/></equality>
+<actuator><motor tendon="bent" gear="10"/><position tendon="straight" kp="10"/></actuator>
+<sensor><force name="hub" site="hub"/><torque name="hub turned" site="hub"/>
+<force name="end" site="end"/><torque name="end turned" site="end"/></sensor></mujoco>"""
+
+
+@pytest.mark.slow
+def test_forces_count_the_pull_of_spatial_tendons(f64):
+    """Each kind of pull acts: actuators, spring, damper, armature, limit, friction, equality."""
+    peer = both(PULLED)
+    sys, model, data = peer
+    data.qpos, data.qvel = generic(peer, np.random.default_rng(1))
+    data.ctrl = [0.3, -0.5]
+    mujoco.mj_forward(model, data)
+    assert data.nefc == 3 and (np.abs(data.efc_force) > 1e-3).all()
+    state = GENERALIZED.init(sys, jnp.array(data.qpos), jnp.array(data.qvel))
+    got, want = OURS(sys, state, jnp.array(data.ctrl)), data.sensordata
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12 * np.abs(want).max())
+
+
 def test_sensors_of_a_model_without_any_are_nothing():
     sys = both('<mujoco><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>').sys
     state = GENERALIZED.init(sys, jnp.zeros(1), jnp.zeros(1))

@@ -235,3 +235,52 @@ def test_two_piers_share_the_weight_of_a_bridge(pipeline):
     read, _ = recorded(pipeline)
     np.testing.assert_allclose(read["pier_force"][-50:, 2], G, rtol=1e-3)
     np.testing.assert_allclose(read["pier_torque"][-50:, 1], 0, atol=1e-3 * G)
+
+
+def hung(name, y):
+    """Return a body of 1 kg on a vertical slide, and its tendon's path to an anchor above."""
+    return (
+        f'<site name="{name}_anchor" pos="3 {y} 4"/><body name="{name}" pos="0 {y} 0">'
+        f'<joint type="slide" axis="0 0 1"/><geom size=".1" mass="1"/><site name="{name}"/></body>',
+        f'<site site="{name}_anchor"/><site site="{name}"/></spatial>',
+    )
+
+
+LIMITED, EQUAL, PULLED, SPRUNG, RUBBED = (
+    hung(name, 9 * k) for k, name in enumerate(("limited", "equal", "pulled", "sprung", "rubbed"))
+)
+HANGING = f"""<mujoco><option timestep="{DT}" iterations="50"/>
+<worldbody>{LIMITED[0]}{EQUAL[0]}{PULLED[0]}{SPRUNG[0]}{RUBBED[0]}</worldbody>
+<tendon><spatial limited="true" range="0 5">{LIMITED[1]}<spatial name="equal">{EQUAL[1]}
+<spatial name="pulled">{PULLED[1]}<spatial stiffness="2" springlength="0">{SPRUNG[1]}
+<spatial frictionloss="5">{RUBBED[1]}</tendon>
+<equality><tendon tendon1="equal"/></equality>
+<actuator><motor tendon="pulled" gear="-10"/></actuator>
+<sensor><force name="limited" site="limited"/><force name="equal" site="equal"/>
+<force name="pulled" site="pulled"/><force name="sprung" site="sprung"/>
+<force name="rubbed" site="rubbed"/></sensor></mujoco>"""
+
+
+@pytest.mark.slow
+def test_a_slide_bears_the_part_of_a_tendons_pull_that_is_across_it(pipeline):
+    """A pull T along (3, 0, 4) / 5 is borne by the slide with (-.6 T, 0, 0); it bears no weight.
+
+    A tendon of fixed length carries the weight: .8 T = G. The others pull by 10, by 2 x 5 and by
+    5 N in the first step.
+    """
+    sys, engine = mjcf.loads(HANGING), plugins.get("pipeline", pipeline)
+
+    @jax.jit
+    def run():
+        def step(state, _):
+            state = engine.step(sys, state, jnp.ones(1))
+            return state, sensors(sys, state, jnp.ones(1))
+
+        start = engine.init(sys, sys.init_q, jnp.zeros(5).at[4].set(-0.1))
+        return jax.lax.scan(step, engine.with_forces(sys, start), length=200)[1]
+
+    read = np.array(run()).reshape(200, 5, 3)
+    across = np.array([0.6 * G / 0.8, 0.6 * G / 0.8, 6.0, 6.0, 3.0])
+    found = np.concatenate([read[-1, :2], read[0, 2:]])
+    np.testing.assert_allclose(found[:, 0], -across, rtol=2e-3)
+    np.testing.assert_allclose(found[:, 1:], 0, atol=2e-3 * G)

@@ -43,8 +43,8 @@ class Forces(Base):
     """Mean force on the second geom of each contact of `brax.contact.get`, world axes [N], shape
     (n_contacts, 3)."""
     load: Force
-    """Mean torque about the world's origin, and mean force, of contacts and equality constraints on
-    each link, world axes [N m, N], each (n_links, 3)."""
+    """Mean torque about the world's origin, and mean force, of contacts, equality constraints and
+    spatial tendons on each link, world axes [N m, N], each (n_links, 3)."""
 
 
 @dataclass

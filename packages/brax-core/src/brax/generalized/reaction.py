@@ -6,6 +6,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.actuator_forces import forces_on_tendons
+from brax.actuators.spatial_tendons import has_paths
+from brax.actuators.tendons import passive_force, tendons_at_state
 from brax.base import System
 from brax.colliders.broad_phase import contact_widths, lists_contacts, uses_broad_phase
 from brax.colliders.narrow_phase import contact_links
@@ -16,10 +19,15 @@ from brax.generalized.constraints.constraint_layout import (
     ConstraintFamily,
 )
 from brax.generalized.constraints.evaluation import families_at
-from brax.generalized.constraints.jacobians import AttachmentPoints
+from brax.generalized.constraints.jacobians import AttachmentPoints, FamilyConstraints
 from brax.generalized.linalg import frontal
 from brax.generalized.problem import GeneralizedProblem, StepState
+from brax.generalized.smooth_dynamics.forces import actuators_at, tendons_at
+from brax.generalized.smooth_dynamics.frames import world_frames
+from brax.generalized.smooth_dynamics.tendon_rotors import has_rotors
 from brax.generalized.stepper import StateForces, Stepper
+from brax.kinematics import link_frames
+from brax.pipeline import time_derivative
 from brax.spatial import Spatial
 from brax.tree import sum_rows
 
@@ -49,10 +57,10 @@ class _FamilyWrench(NamedTuple):
     """Torque about that point, world axes."""
 
 
-def _family_wrenches(
+def _family_forces(
     problem: GeneralizedProblem, motion: StepState, forces: StateForces
-) -> list[_FamilyWrench]:
-    """Return the forces of all families that act on links."""
+) -> list[tuple[ConstraintFamily, FamilyConstraints, Sequence[jax.Array]]]:
+    """Return all families, their constraints, and the forces along each of their directions."""
     if forces.solver_and_constraints is None:
         return []
     solver, constraints = forces.solver_and_constraints
@@ -65,8 +73,15 @@ def _family_wrenches(
     assert forces.contacts is not None
     found = families_at(problem.sys, problem.links, problem.plan, problem.soft, forces.smooth,
                         forces.contacts, motion.q)  # fmt: skip
+    return list(zip(problem.plan.families, found, responses, strict=True))
+
+
+def _family_wrenches(
+    problem: GeneralizedProblem, motion: StepState, forces: StateForces
+) -> list[_FamilyWrench]:
+    """Return the forces of all families that act on links."""
     out = []
-    for family, at, mine in zip(problem.plan.families, found, responses, strict=True):
+    for family, at, mine in _family_forces(problem, motion, forces):
         if at.ends is not None:
             # The first three directions are linear; torsion and rolling, or a weld's rotation,
             # follow.
@@ -109,13 +124,16 @@ def _by_number(forces: StateForces, tables: Sequence[jax.Array], count: int) -> 
 
 
 def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -> Spatial:
-    """Return the wrench of contacts and equalities on each link, about the world's origin.
+    """Return the wrench of contacts, equalities and spatial tendons on each link.
 
-    World axes, components (n_links, batch), in the model's order.
+    It is about the world's origin, in world axes, components (n_links, batch), in the model's
+    order.
     """
     sys, n = problem.sys, problem.sys.num_links()
     zero = zero_vec(jnp.zeros((n, forces.net.shape[-1]), forces.net.dtype))
     out = Spatial(zero, zero)
+    if has_paths(sys):
+        out = out + _tendon_loads(problem, motion, forces)
     for family, ends, push, torque in _family_wrenches(problem, motion, forces):
         points = ends.first, ends.first if ends.second is None else ends.second
         # Listed contacts: the links are data, and are matched by comparison.
@@ -133,6 +151,40 @@ def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -
                 summed = [[sum_rows(x, owners, n) for x in part] for part in mine_there]
                 out = out + Spatial(*(Vec3(*part) for part in summed))
     return out
+
+
+def _tendon_loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -> Spatial:
+    """Return the wrench of spatial tendons on each link, as `loads` does."""
+    sys, dynamics = problem.sys, forces.smooth
+    found = tendons_at(problem, motion, dynamics)
+    along = passive_force(sys, found)
+    if sys.actuator_names:
+        along = along + forces_on_tendons(sys, actuators_at(problem, motion, dynamics))
+    if has_rotors(sys):
+        along = along - sys.tendon.armature * _tendon_accelerations(problem, motion, forces)
+    for _, at, mine in _family_forces(problem, motion, forces):
+        if at.tendons is not None:
+            slot, tendon, scale = at.tendons
+            along = along + sum_rows(scale * rows(mine[0], slot), tendon, len(sys.tendon_names))
+    wrench = found.link_forces(sys, along)
+    assert wrench is not None
+    # From the origins of the links' frames to the world's.
+    origin = world_frames(problem.links, dynamics).pos
+    return Spatial(wrench.ang + origin.cross(wrench.lin), wrench.lin)
+
+
+def _tendon_accelerations(
+    problem: GeneralizedProblem, motion: StepState, forces: StateForces
+) -> jax.Array:
+    """Return the second derivatives of the tendons' lengths, (n_tendons, batch)."""
+    sys = problem.sys
+
+    def velocities(q: jax.Array, qd: jax.Array) -> jax.Array:
+        return tendons_at_state(sys, q, qd, link_frames(sys, q, qd)).velocity
+
+    acceleration = frontal.to_model(problem.plan.blocks, forces.acceleration)
+    found: jax.Array = time_derivative(sys, velocities, motion.q, motion.qd, acceleration)
+    return found
 
 
 def _on_links(load: Spatial, links: jax.Array, n: int) -> Spatial:

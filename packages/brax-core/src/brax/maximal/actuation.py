@@ -11,6 +11,7 @@ from brax.actuators.actuator_forces import (
     activation_rates,
     actuators_at_state,
     added,
+    forces_on_tendons,
     joint_forces,
     link_forces,
     next_activations,
@@ -165,9 +166,7 @@ def outer_impulses(
     wrench = actuated if wrench is None else wrench if actuated is None else wrench + actuated
     if wrench is None:
         return None
-    # Moments move from the centre of mass to the common point.
-    arm = links.pos - at.origins
-    return by_link(at.plan, Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin) * dt)
+    return _about_common_points(at, wrench, dt)
 
 
 def actuator_wrench(
@@ -180,8 +179,38 @@ def actuator_wrench(
     found = driven and driven.drive and link_forces(sys, driven.drive)
     if driven is not None and driven.tendons is not None:
         found = added(found, driven.tendons.link_forces(sys, passive_force(sys, driven.tendons)))
+    return found and _about_centres(plan, masses, bodies, found)
+
+
+def tendon_momenta(
+    at: TreesAtState, driven: Actuation | None, dt: jax.Array
+) -> list[Spatial] | None:
+    """Return the impulses of springs, dampers and actuators of spatial tendons, by group.
+
+    They are about the common points; None if there are no spatial tendons. Limits and dry friction
+    of tendons are constraints, `limits.tendon_loads`.
+    """
+    sys, links = at.sys, at.links
+    if driven is None or driven.tendons is None:
+        return None
+    force = passive_force(sys, driven.tendons)
+    if driven.drive is not None:
+        force = force + forces_on_tendons(sys, driven.drive)
+    found = driven.tendons.link_forces(sys, force)
     if found is None:
         return None
+    wrench = _about_centres(at.plan, at.masses, links, found)
+    return _about_common_points(at, wrench, dt)
+
+
+def _about_common_points(at: TreesAtState, wrench: Spatial, dt: jax.Array) -> list[Spatial]:
+    """Return the impulses of wrenches about the centres of mass, by group."""
+    arm = at.links.pos - at.origins
+    return by_link(at.plan, Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin) * dt)
+
+
+def _about_centres(plan: Layout, masses: Masses, bodies: Links, found: Spatial) -> Spatial:
+    """Return wrenches about the links' frames, in the model's order, about the centres of mass."""
     # Links in maximal coordinates are their centres of mass: a force at the link frame has a torque
     # about it.
     wrench, arm = rows(found, plan.order), bodies.axes.rotate(masses.pos)

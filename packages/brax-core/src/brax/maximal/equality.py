@@ -142,9 +142,9 @@ def equality_momenta(
 ) -> list[Spatial | None]:
     """Return the momenta that equality impulses (rows, batch) add to links, by group.
 
-    They are about the common points. Couplings of joints and tendons are left out.
+    They are about the common points. Couplings of joints and fixed tendons add none.
     """
-    return _on_links(sys, plan, equality_links(sys, plan), prepared, load)[0]
+    return list(_pushes(sys, plan, prepared, load).links)
 
 
 def equality_rates(

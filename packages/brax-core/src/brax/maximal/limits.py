@@ -220,13 +220,19 @@ def add_loads(
     dofs = [tuple(mine) for mine in out]
     if limits.tendons is None:
         return GroupedLoads(loads.links, dofs)
+    pulled = tendon_loads(limits, impulse, sys, plan)
     # Joint limits act along degrees of freedom only, tendons on links as well. Groups that nothing
     # loads have an empty tuple; the sum wants an entry for each degree of freedom.
     full = [mine or (None,) * len(g.qd) for mine, g in zip(dofs, plan.groups, strict=True)]
+    return summed(GroupedLoads(loads.links, full), pulled)
+
+
+def tendon_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> GroupedLoads:
+    """Return the loads of the limits and the dry friction of tendons, which the model must have."""
+    assert limits.tendons is not None
     # A tendon may have two rows, one for its limits and one for its friction.
     whole = sum_rows(impulse[-len(limits.which) :], limits.which, len(sys.tendon_names))
-    pulled = loads_along(sys, plan, limits.tendons, whole)
-    return summed(GroupedLoads(loads.links, full), pulled)
+    return loads_along(sys, plan, limits.tendons, whole)
 
 
 def by_part(limits: Limits, values: jax.Array, plan: Layout) -> list[jax.Array]:

@@ -17,7 +17,7 @@ def step_impulses(
     contact: jax.Array,
     *momenta: Sequence[Spatial | None],
 ) -> Impulses:
-    """Return the sum of what contacts and equalities add to the momenta of the links.
+    """Return the sum of what contacts, equalities and tendons add to the momenta of the links.
 
     Args:
         plan: the layout.

@@ -29,7 +29,7 @@ from brax.maximal.equality import (
     equality_momenta,
     project_motion,
 )
-from brax.maximal.limits import Limits, add_loads, has_limits, rates_of
+from brax.maximal.limits import Limits, add_loads, has_limits, rates_of, tendon_loads
 from brax.maximal.limits import prepare as limits_of
 from brax.maximal.links import PerDof, TreesAtState
 from brax.maximal.step_impulses import step_impulses
@@ -122,7 +122,7 @@ def resolve(
     loads: GroupedLoads,
     targets: EqualityTargets | None,
     dt: jax.Array,
-    reports: bool,
+    reported: list[Any] | None,
 ) -> tuple[TreeMotion, TreeMotion, Impulses | None]:
     """Find the changes of the motion over the step, which moves the links, and of that after it.
 
@@ -137,25 +137,28 @@ def resolve(
             degrees of freedom, by group.
         targets: the equality constraints and their target rates; None if the model has none.
         dt: time step [s].
-        reports: True if the impulses are to be returned.
+        reported: momenta on the links by group, each a list, which the impulses are to include;
+            None if the impulses are not to be returned.
 
     Returns:
-        The change over the step, the change after it, and the impulses of contacts and equality
-        constraints, or None.
+        The change over the step, the change after it, and the impulses of contacts, equality
+        constraints and tendons, or None.
     """
     # Joints and equality constraints first: their closing is linear and needs no sweeps.
     sys, plan, origins = at.sys, at.plan, at.origins
-    change, momenta = _without_contacts(at, pivots, loads, targets, reports)
+    change, closing = _without_contacts(at, pivots, loads, targets, reported is not None)
+    momenta = None if reported is None else [*reported, *closing]
     if not (sys.collisions or has_limits(sys)):
         none = jnp.zeros((0, 3, at.links.pos.x.shape[-1]), dt.dtype)
-        return change, change, step_impulses(plan, origins, none, *momenta) if reports else None
+        acted = None if momenta is None else step_impulses(plan, origins, none, *momenta)
+        return change, change, acted
     problem = _sweep_problem(at, pivots, targets, dt)
     speeds = _speeds(problem, _plus(free, change, 1.0))
     problem = _with_impacts(problem, speeds, dt)
     # The sweeps start from the motion without contacts and limits. The derivative of the result is
     # that of the solution (`implicit_differentiation`).
     end = solved(_swept, _refined, (problem, speeds, change))
-    acted = _reported(problem, origins, end.last, momenta, dt) if reports else None
+    acted = None if momenta is None else _reported(problem, origins, end.last, momenta, dt)
     return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0), acted
 
 
@@ -217,19 +220,21 @@ def _plus(x: T, y: T, scale: jax.Array | float) -> T:
 def _reported(
     problem: SweepProblem, origins: Vec3, loads: SweepLoads, momenta: list[Any], dt: jax.Array
 ) -> Impulses:
-    """Return the impulses of contacts and equality constraints that sensors read.
+    """Return the impulses of contacts, equality constraints and tendons that sensors read.
 
     Args:
         problem: the constraints.
         origins: the common point of each link's tree.
         loads: the impulses of contacts and limits.
-        momenta: the momenta that equality constraints add without contacts.
+        momenta: the momenta that tendons' forces, and equality constraints without contacts, add.
         dt: time step [s].
     """
     plan, contact, force = problem.plan, problem.contact, jnp.zeros((0, 3, origins.x.shape[-1]))
     if contact is not None:
         force = stack(contact_rows.in_space(contact, loads.contact))
         momenta = [*momenta, contact_rows.as_momenta(contact, loads.contact, loads.couple, plan)]
+    if problem.limits is not None and problem.limits.tendons is not None:
+        momenta = [*momenta, tendon_loads(problem.limits, loads.limit, problem.sys, plan).links]
     if problem.equality is not None:
         # Equality constraints also react to what contacts do.
         found = _without_equality(problem, loads)

@@ -33,6 +33,7 @@ from brax.maximal.actuation import (
     joint_impulses,
     next_activation,
     outer_impulses,
+    tendon_momenta,
 )
 from brax.maximal.equality import EqualityTargets, equality_rates, equality_system
 from brax.maximal.equality_errors import equality_errors
@@ -185,7 +186,7 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
             ),
             targets,
             dt,
-            state.acted is not None,
+            None if state.acted is None else [x for x in [tendon_momenta(at, motors, dt)] if x],
         )
     )
     (over, over_rates), (after, after_rates) = (

@@ -10,6 +10,7 @@ import numpy as np
 
 from brax.actuators.actuator_forces import ActuatorsAtState, within_joint_limits
 from brax.actuators.site_transmission import attached
+from brax.actuators.spatial_tendons import has_paths
 from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import Forces as Acted
 from brax.base import System, Transform
@@ -30,7 +31,7 @@ from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
 from brax.generalized.stepper import StateForces as Forces
 from brax.generalized.stepper import Stepper
 from brax.kinematics import Frames, link_frames
-from brax.pipeline import integrate
+from brax.pipeline import time_derivative
 from brax.sensors.interface import Object
 from brax.spatial import Spatial
 from brax.tree import join
@@ -165,15 +166,7 @@ class EvaluationContext:
         Returns:
             A tree of the same structure and shapes.
         """
-
-        # A directional derivative along the motion: coordinates move by the velocities, and
-        # velocities by the accelerations, so that Coriolis and centripetal terms are included.
-        def at(t: jax.Array) -> Any:
-            q = integrate(self.sys, self.q, self.qd, t)
-            return function(q, self.qd + t * self.acceleration)
-
-        start = jnp.zeros((), self.qd.dtype)
-        return jax.jvp(at, (start,), (jnp.ones_like(start),))[1]
+        return time_derivative(self.sys, function, self.q, self.qd, self.acceleration)
 
     @cached_property
     def bodies(self) -> tuple[Vec3, Spatial, Spatial]:
@@ -195,8 +188,8 @@ class EvaluationContext:
             net = net - Spatial(outer.ang + centre.cross(outer.lin), outer.lin)
         if self.acted is not None:
             return net - Spatial(vec3(self.acted.load.ang), vec3(self.acted.load.vel))
-        # Without constraints nothing else acts on the links.
-        if not self.problem.plan.families:
+        # Without constraints and spatial tendons nothing else acts on the links.
+        if not self.problem.plan.families and not has_paths(self.sys):
             return net
         return net - loads(self.problem, self.motion, self.forces)
 

@@ -23,6 +23,7 @@ from brax.maximal.actuation import (
     joint_impedance,
     joint_impulses,
     outer_impulses,
+    tendon_momenta,
 )
 from brax.maximal.equality import (
     EqualityTargets,
@@ -34,7 +35,7 @@ from brax.maximal.equality import (
     project_motion,
 )
 from brax.maximal.equality_errors import equality_errors
-from brax.maximal.limits import has_limits
+from brax.maximal.limits import has_limits, tendon_loads
 from brax.maximal.links import (
     Links,
     PerDof,
@@ -103,7 +104,7 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
     equality = _equality(at, pivots, rates, gravity_change, dt)
     trees = TreeResponse(sys, plan, pivots, equality)
     solved = _solve(problem, at, trees, rates, gravity_change, loads, dt)
-    acted = bodies.acted and impulses.more(bodies.acted, _acted(at, trees, solved))
+    acted = bodies.acted and impulses.more(bodies.acted, _acted(at, trees, solved, motors, dt))
 
     def changed(motion: GroupedMotion) -> StepVelocities:
         change = join(motion[0])
@@ -205,20 +206,34 @@ def _solve(
     return SolvedMotion(motion, over_step, loaded, constraints, found)
 
 
-def _acted(at: TreesAtState, trees: TreeResponse, solved: SolvedMotion) -> Impulses:
-    """Return the impulses of contacts and equality constraints, as sensors of forces read them."""
+def _acted(
+    at: TreesAtState,
+    trees: TreeResponse,
+    solved: SolvedMotion,
+    motors: Actuation | None,
+    dt: jax.Array,
+) -> Impulses:
+    """Return the impulses of contacts, equalities and tendons, as sensors of forces read them."""
     plan = trees.plan
     contacts: Sequence[contact_rows.ContactRows] = []
     touch: Sequence[contact_rows.ContactImpulse] = []
+    limits = limit_impulses = None
     if solved.constraints is not None and solved.found is not None:
         contacts, touch = solved.constraints.contacts, solved.found.contacts
+        limits, limit_impulses = solved.constraints.limits, solved.found.limits
     x = at.links.pos.x
     force = contact_rows.on_second(contacts, touch, x.dtype, x.shape[-1])
     none: list[Any] = [None] * len(plan.groups)
-    momenta = [contact_rows.add_impulses(none, contacts, touch, plan)]
+    momenta: list[Sequence[Spatial | None]] = [
+        contact_rows.add_impulses(none, contacts, touch, plan)
+    ]
     # Impulses of joints are internal to a tree and not asked for; those of equalities are.
     if (equality := trees.equality_momenta(solved.loads)) is not None:
         momenta.append(equality)
+    if (driven := tendon_momenta(at, motors, dt)) is not None:
+        momenta.append(driven)
+    if limits is not None and limits.tendons is not None and limit_impulses is not None:
+        momenta.append(tendon_loads(limits, limit_impulses, at.sys, plan).links)
     return step_impulses(plan, at.origins, force, *momenta)
 
 

@@ -23,7 +23,11 @@ from brax.generalized.constraints.coupling_layout import (
     CouplingLayout,
     coupling_layout,
 )
-from brax.generalized.constraints.jacobians import FamilyConstraints, at_places
+from brax.generalized.constraints.jacobians import (
+    FamilyConstraints,
+    SpatialTendonTerms,
+    at_places,
+)
 from brax.generalized.constraints.scalar import (
     ScalarConstraints,
     ScalarSoftness,
@@ -121,8 +125,28 @@ def couplings(
         dampings.append(soft.dry.reference_damping)
     scalar, damping = joined(parts), stacked(*dampings)
     law, reference_acc, damping = rows((scalar.law, scalar.reference_acc, damping), family.order)
-    jacobian = _jacobian(table, plan, family, mine, scalar.signs, stacked(*slopes))
-    return FamilyConstraints(IndependentLaw((law,)), jacobian, (reference_acc,), damping, None)
+    factors = stacked(*slopes)
+    jacobian = _jacobian(table, plan, family, mine, scalar.signs, factors)
+    tendons = _spatial_tendons(family, mine, scalar.signs, factors)
+    return FamilyConstraints(
+        IndependentLaw((law,)), jacobian, (reference_acc,), damping, None, tendons
+    )
+
+
+def _spatial_tendons(
+    family: ConstraintFamily, mine: CouplingLayout, signs: jax.Array, slopes: jax.Array
+) -> SpatialTendonTerms | None:
+    """Return the terms of the constraints along spatial tendons; None if there are none."""
+    # The slope of every first sum is row 0.
+    sums = [(i, 0, s.path) for i, s in enumerate(mine.first)]
+    sums += [(i, 1 + i, s.path) for i, s in enumerate(mine.second)]
+    places = family.places
+    real = [each for each in sums if each[2] >= 0 and each[0] in places]
+    if not real:
+        return None
+    row, slope, tendon = zip(*real, strict=True)
+    scale = rows(signs, row) * rows(slopes, slope)
+    return SpatialTendonTerms(tuple(places[i] for i in row), tendon, scale)
 
 
 def _coordinate_sums(

@@ -247,6 +247,18 @@ class ListedJacobian(NamedTuple):
         return self.rows.shape[3] // self.size()
 
 
+class SpatialTendonTerms(NamedTuple):
+    """Terms of a family's constraints along spatial tendons, each of one slot and one tendon."""
+
+    slot: tuple[int, ...]
+    """The slot."""
+    tendon: tuple[int, ...]
+    """The tendon."""
+    scale: jax.Array
+    """Force along the tendon, positive if it lengthens, per unit of the slot's force, (terms,
+    batch)."""
+
+
 class FamilyConstraints(NamedTuple):
     """The constraints of one family at a state."""
 
@@ -262,3 +274,5 @@ class FamilyConstraints(NamedTuple):
     differ."""
     ends: AttachmentPoints | None
     """Points and directions on links; None for constraints on coordinates."""
+    tendons: SpatialTendonTerms | None = None
+    """Spatial tendons among the coordinates; None if there are none."""
