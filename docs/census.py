@@ -11,7 +11,7 @@ import signal
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +27,9 @@ from brax.io import mjcf, urdf
 STATES = 6
 WITH_CONTACTS = 1e-6
 """Bound of the error of a step of MuJoCo with the contacts of `generalized`."""
+MAX_CELL = 40
+"""Characters of a reason beyond which it is not in the table but below it."""
+NO_BREAK = str.maketrans({" ": "\N{NO-BREAK SPACE}", "-": "-\N{WORD JOINER}"})
 HEAD = "| file | | reason | acceleration | with its contacts | sensors |\n|---|---|---|---|---|---|"
 
 
@@ -78,7 +81,7 @@ def census(folder: Path, results: Path, seconds: int, largest: float) -> list[Ro
 
 def _may_be_stepped_now(row: Row, largest: float) -> bool:
     """Return whether a model was too large when it was tried, and no longer is."""
-    found = re.fullmatch(r"(\d+) degrees of freedom", row.reason)
+    found = re.fullmatch(r"(\d+) degrees? of freedom", row.reason)
     return found is not None and int(found[1]) <= largest
 
 
@@ -90,13 +93,43 @@ def section(title: str, rows: list[Row]) -> str:
         f"{counts['agrees']} step as in MuJoCo, {counts['differs']} differ, {counts['loads']} load "
         f"and were not compared, {counts['refused']} are refused, {counts['fails']} fail."
     )
-    # Reasons name XML elements, which Markdown would take for HTML.
-    escaped = [r._replace(reason=r.reason.replace("<", "&lt;")) for r in mine]
     table = [
-        " | ".join([f"| {r.file}", r.status, r.reason, *map(_number, r[3:])]) + " |"
-        for r in escaped
+        " | ".join([f"| {r.file}", r.status, short(r.reason), *map(_number, r[3:])]) + " |"
+        for r in mine
     ]
-    return "\n".join([f"## {title}: {len(mine)} files", "", told, "", HEAD, *table, ""])
+    listed = below((r.file, r.reason) for r in mine)
+    return "\n".join([f"## {title}: {len(mine)} files", "", told, "", HEAD, *table]) + listed + "\n"
+
+
+def degrees(number: int) -> str:
+    """Return a number of degrees of freedom in words."""
+    return f"{number} degree{'s' * (number != 1)} of freedom"
+
+
+def cell(text: str) -> str:
+    """Return a text as a table has it: its lines break after a semicolon only."""
+    return "; ".join(part.translate(NO_BREAK) for part in escaped(text).split("; "))
+
+
+def plain(text: str) -> str:
+    """Return the text of a cell without the characters that keep it together."""
+    return text.replace("\N{NO-BREAK SPACE}", " ").replace("\N{WORD JOINER}", "")
+
+
+def escaped(text: str) -> str:
+    """Return a text with names of XML elements, which Markdown would take for HTML."""
+    return text.replace("<", "&lt;")
+
+
+def short(reason: str) -> str:
+    """Return a reason as a table has it."""
+    return cell(reason if len(reason) <= MAX_CELL else "see below")
+
+
+def below(reasons: Iterable[tuple[str, str]]) -> str:
+    """Return the list below a table: each file whose reason is too long for it."""
+    lines = [f"- `{file}`: {escaped(text)}" for file, text in reasons if len(text) > MAX_CELL]
+    return "".join(f"\n{line}" for line in ["", *lines]) if lines else ""
 
 
 def _number(value: float | None) -> str:
@@ -132,7 +165,7 @@ def _stages(name: str, path: Path, largest: float) -> Iterator[Row]:
         yield _fault(name, error)
         return
     if system.qd_size() > largest:
-        yield Row(name, "loads", f"{system.qd_size()} degrees of freedom")
+        yield Row(name, "loads", degrees(system.qd_size()))
         return
     yield Row(name, "loads", "steps not compared")
     try:

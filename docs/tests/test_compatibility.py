@@ -4,6 +4,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+import census
+import compatibility
 import pytest
 
 DOCS = Path(__file__).parents[1]
@@ -62,16 +64,42 @@ def test_a_folder_is_tried_file_by_file_and_only_once(script, tmp_path, monkeypa
         (models / name).write_text(text)
     monkeypatch.setattr("sys.argv", ["compatibility", "--models", "robots", "--largest", "0"])
     script.main()
-    assert "| agrees.xml | loads | 1 degrees of freedom |" in capsys.readouterr().out
+    assert "| agrees.xml | loads | 1 degree of freedom |" in census.plain(capsys.readouterr().out)
     monkeypatch.setattr("sys.argv", ["compatibility", "--models", "robots"])
     script.main()
     first = capsys.readouterr().out
-    told = [line.split(" | ")[:2] for line in first.splitlines() if ".xml" in line]
+    told = [
+        line.split(" | ")[:2]
+        for line in first.splitlines()
+        if line.startswith("| ") and ".xml" in line
+    ]
     assert told == [["| agrees.xml", "agrees"], ["| refused.xml", "refused"]]
     for name in FOLDER:
         (models / name).write_text("<mujoco/>")
     script.main()
     assert capsys.readouterr().out == first
+
+
+def test_cells_are_short_and_long_reasons_are_below_the_table():
+    rows = [
+        census.Row("a.xml", "loads", census.degrees(1)),
+        census.Row("b.xml", "refused", "<joint>: " + "no " * 20),
+    ]
+    table = census.section("Robots", rows)
+    assert "| a.xml | loads | 1 degree of freedom |" in census.plain(table)
+    assert "| b.xml | refused | see below |" in census.plain(table)
+    assert "1 degree of" not in table  # the spaces are no-break ones
+    assert table.endswith("\n\n- `b.xml`: &lt;joint>: " + "no " * 20 + "\n")
+    reasons = re.findall(r"^\| \S+\.(?:xml|urdf) \| \w+ \| ([^|]*) \|", PAGE, re.M)
+    assert len(reasons) > 500
+    assert max(map(len, reasons)) <= census.MAX_CELL
+    assert not [reason for reason in reasons if " " in reason.replace("; ", "")]
+    assert " 1 degrees" not in census.plain(PAGE)
+
+
+def test_the_head_of_the_page_is_that_of_the_script():
+    head = re.split(r"\{\w+\}", compatibility.HEAD.strip())
+    assert re.fullmatch(".+".join(map(re.escape, head)), PAGE.partition("\n\n## ")[0])
 
 
 def test_nothing_fails():
