@@ -2,7 +2,8 @@
 
 It reads the source without importing it, so that the text does not depend on the versions of
 Python and of other packages. A name is public if its module is one of `MODULES` and the module
-defines it without an underscore, lists it in `__all__` or imports it `as` itself.
+defines it without an underscore, lists it in `__all__` or imports it `as` itself. A class has the
+members of its bases too, if these are not public.
 """
 
 import ast
@@ -130,8 +131,34 @@ def public_names(module: str) -> list[str]:
     )
 
 
-def lines(name: str, origin: ast.AST | str | None) -> Iterator[str]:
-    """Yield the lines on one name, following imports to the definition."""
+def found(module: str, name: str) -> tuple[str, ast.AST | None]:
+    """Return the module that defines a name and the node, which is None if it is not ours."""
+    origin = definitions(module).get(name)
+    while isinstance(origin, str):
+        module, _, name = origin.rpartition(".")
+        origin = definitions(module).get(name) if module in sources() else None
+    return module, origin
+
+
+@functools.cache
+def public_objects() -> set[ast.AST | None]:
+    """Return the nodes that public names stand for."""
+    return {found(module, name)[1] for module in public_modules() for name in public_names(module)}
+
+
+def body(node: ast.ClassDef, module: str) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield the statements of a class and of its bases that are not public, with their modules."""
+    yield from ((part, module) for part in node.body)
+    own = {part.name for part in node.body if isinstance(part, DEFINITIONS)}
+    for base in node.bases:
+        home, origin = found(module, ast.unparse(base))
+        if isinstance(origin, ast.ClassDef) and origin not in public_objects():
+            inherited = list(body(origin, home))[1:]  # without the docstring
+            yield from (part for part in inherited if getattr(part[0], "name", "") not in own)
+
+
+def lines(name: str, origin: ast.AST | str | None, module: str = "") -> Iterator[str]:
+    """Yield the lines on one name of a module, following imports to the definition."""
     while isinstance(origin, str):
         module, _, original = origin.rpartition(".")
         shown = module in public_modules() and original in public_names(module)
@@ -143,7 +170,7 @@ def lines(name: str, origin: ast.AST | str | None) -> Iterator[str]:
         yield from function(name, origin)
     elif isinstance(origin, ast.ClassDef):
         yield f"class {name}({', '.join(map(ast.unparse, [*origin.bases, *origin.keywords]))})"
-        for node in origin.body:
+        for node, _ in body(origin, module):
             yield from (f"    {line}" for line in member(node))
     elif isinstance(origin, ast.AnnAssign):
         yield f"{name}: {ast.unparse(origin.annotation)}"
@@ -176,9 +203,9 @@ def page() -> str:
     parts = [HEAD.rstrip()]
     for module in public_modules():
         bound = definitions(module)
-        found = [line for name in public_names(module) for line in lines(name, bound.get(name))]
-        if found:
-            parts += ["", f"## {module}", *found]
+        text = [x for name in public_names(module) for x in lines(name, bound.get(name), module)]
+        if text:
+            parts += ["", f"## {module}", *text]
     return "\n".join(parts) + "\n"
 
 

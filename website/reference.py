@@ -82,7 +82,7 @@ def first_line(module: str) -> str:
 
 def module(name: str) -> str:
     """Return the page of a module: its own names, and links to those that other modules define."""
-    own, links = [], []
+    own, links, inherited = [], [], set()
     for public in public_api.public_names(name):
         first = next(public_api.lines(public, public_api.definitions(name).get(public)), "")
         origin = first.removeprefix(f"{public} = ")
@@ -90,17 +90,28 @@ def module(name: str) -> str:
             continue
         if origin == first:
             own.append(public)
+            inherited |= from_bases(name, public)
         elif origin.rpartition(".")[0] in shown():
             links.append(f"- `{public}`: [`{origin}`][{origin}]")
         else:
             links.append(f"- `{public}`: `{origin}`")
     parts = [
         f"---\ntitle: {name}\n---",
-        f"::: {name}\n    options:\n      heading_level: 1\n      members: {json.dumps(own)}",
+        f"::: {name}\n    options:\n      heading_level: 1\n      members: {json.dumps(own)}"
+        + f"\n      inherited_members: {json.dumps(sorted(inherited))}" * bool(inherited),
     ]
     if links:
         parts += ["## Names that other modules define", "\n".join(links)]
     return "\n\n".join(parts) + "\n"
+
+
+def from_bases(module: str, name: str) -> set[str]:
+    """Return the names of the methods that a class has from bases that are not public."""
+    home, node = public_api.found(module, name)
+    if not isinstance(node, ast.ClassDef):
+        return set()
+    parts = [part for part, _ in public_api.body(node, home) if part not in node.body]
+    return {part.name for part in parts if isinstance(part, ast.FunctionDef)}
 
 
 def command(found: click.Command, name: str, level: int) -> Iterator[str]:

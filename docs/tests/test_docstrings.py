@@ -63,7 +63,7 @@ def documented() -> Iterator[Documented]:
     """Yield the public functions, methods and attributes, each where it is defined."""
     for module in public_api.public_modules():
         for name in public_api.public_names(module):
-            home, node = origin(module, name)
+            home, node = public_api.found(module, name)
             around = docstring(ast.parse(public_api.sources()[module].read_text("utf-8")))
             if isinstance(node, ast.FunctionDef):
                 yield Documented(f"{module}.{name}", node, docstring(node), around, home)
@@ -71,39 +71,31 @@ def documented() -> Iterator[Documented]:
                 yield from members(f"{module}.{name}", node, around, home)
 
 
-def origin(module: str, name: str) -> tuple[str, ast.AST | None]:
-    """Return the module that defines a name and its node, or None if it is another public name."""
-    node = public_api.definitions(module).get(name)
-    while isinstance(node, str):
-        home, _, original = node.rpartition(".")
-        if home not in public_api.sources() or original in public_api.public_names(home) * (
-            home in public_api.public_modules()
-        ):
-            return module, None
-        module, node = home, public_api.definitions(home).get(original)
-    return module, node
-
-
 def members(owner: str, node: ast.ClassDef, around: str, home: str) -> Iterator[Documented]:
-    """Yield the public methods and attributes of a class."""
+    """Yield the public methods and attributes of a class, and those of its bases within."""
     around = f"{docstring(node)}\n\n{around}"
-    for part, following in zip(node.body, [*node.body[1:], None], strict=True):
-        if isinstance(part, ast.FunctionDef) and "overload" not in map(
-            ast.unparse, part.decorator_list
-        ):
-            own = docstring(node) if part.name == "__init__" else ""
-            if not part.name.startswith("_") or part.name in ("__init__", "__call__"):
-                yield Documented(
-                    f"{owner}.{part.name}", part, f"{docstring(part)}\n{own}", around, home
-                )
+    parts = [*public_api.body(node, home)]
+    for (part, module), (following, _) in zip(parts, [*parts[1:], (None, "")], strict=True):
+        if isinstance(part, ast.FunctionDef):
+            name, text = part.name, docstring(part)
+            if name == "__init__":
+                text += f"\n{docstring(node)}"
+            if "overload" in map(ast.unparse, part.decorator_list):
+                continue
         elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-            match following:
-                case ast.Expr(value=ast.Constant(value=str(text))):
-                    pass
-                case _:
-                    text = ""
-            if not part.target.id.startswith("_"):
-                yield Documented(f"{owner}.{part.target.id}", part, text, around, home)
+            name, text = part.target.id, attribute(following)
+        else:
+            continue
+        if not name.startswith("_") or name in ("__init__", "__call__"):
+            yield Documented(f"{owner}.{name}", part, text, around, module)
+
+
+def attribute(following: ast.stmt | None) -> str:
+    """Return the docstring of an attribute, which is the statement after it."""
+    match following:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return text
+    return ""
 
 
 def docstring(node: ast.AST) -> str:
@@ -130,6 +122,12 @@ def is_array(name: str, node: ast.arg | ast.AnnAssign) -> bool:
     """Return whether a parameter or an attribute is an array with a shape to state."""
     annotation = ast.unparse(node.annotation) if node.annotation else ""
     return bool(ARRAYS.search(annotation)) and name.rpartition(".")[2] not in KEYS
+
+
+def is_number(node: ast.arg) -> bool:
+    """Return whether a parameter is an array, a vector or a number, which may have a unit."""
+    numbers = node.annotation and re.search(r"\b(?:float|Vector)\b", ast.unparse(node.annotation))
+    return bool(numbers) or is_array(node.arg, node)
 
 
 def parameters(function: ast.FunctionDef) -> list[ast.arg]:
@@ -169,7 +167,7 @@ def without_unit(of: Documented) -> list[str]:
         described = {of.name: of.text} if is_array(of.name, of.node) else {}
     else:
         args = entries(sections(of.text).get("Args", ""))
-        described = {p.arg: args.get(p.arg, "") for p in parameters(of.node) if is_array(p.arg, p)}
+        described = {p.arg: args.get(p.arg, "") for p in parameters(of.node) if is_number(p)}
     return [
         f"{of.name}: {name}"
         for name, text in described.items()

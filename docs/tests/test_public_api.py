@@ -3,6 +3,7 @@
 import ast
 import difflib
 import importlib
+import re
 from pathlib import PurePosixPath
 
 import public_api
@@ -41,9 +42,24 @@ def test_a_change_of_a_signature_changes_the_line():
     (line,) = public_api.lines("f", _parse("def f(a, *, b: int = 1) -> str: ..."))
     assert line == "def f(a, *, b: int=1) -> str"
     found = [
-        *public_api.lines("A", _parse("class A(B):\n x: int = 1\n _y: int\n def _f(self): ..."))
+        *public_api.lines(
+            "A", _parse("class A(B):\n x: int = 1\n _y: int\n def _f(self): ..."), "brax.errors"
+        )
     ]
     assert found == ["class A(B)", "    x: int = 1"]
+
+
+def test_a_class_has_the_methods_of_bases_that_are_not_public():
+    """The methods of a model's description are in a base class, which users do not import."""
+    text = public_api.PAGE.read_text("utf-8")
+    builder = re.search(r"^class ModelBuilder\(.*\n((?:    .*\n)+)", text, re.M)
+    assert builder
+    names = re.findall(r"def (\w+)", builder[1])
+    assert {"add_body", "add_joint", "add_tendon", "build"} <= set(names)
+    assert len(names) == len(set(names))
+    assert (
+        "    def replace" not in text.partition("class Transform(Base)")[2].partition("class ")[0]
+    )
 
 
 def _parse(text):

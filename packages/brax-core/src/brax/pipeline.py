@@ -284,9 +284,9 @@ def time_derivative(
     Args:
         sys: the model, its leaves with a trailing batch axis.
         function: a function of coordinates (nq, batch) and velocities (nv, batch).
-        q: coordinates (nq, batch).
-        qd: velocities (nv, batch).
-        acceleration: joint accelerations (nv, batch).
+        q: coordinates [rad or m], (nq, batch).
+        qd: velocities [rad/s or m/s], (nv, batch).
+        acceleration: joint accelerations [rad/s^2 or m/s^2], (nv, batch).
     """
 
     # A directional derivative along the motion: coordinates move by the velocities, and velocities

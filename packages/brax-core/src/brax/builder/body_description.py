@@ -125,18 +125,20 @@ class BodyDescription:
             name: its name; by default the body's, the type and a number.
             pos: anchor in the body's frame [m].
             axis: axis in the body's frame; normalized.
-            range: lower and upper limit of the coordinate; unlimited if None.
-            stiffness: stiffness of the joint's spring, one number or one per degree of freedom.
+            range: lower and upper limit of the coordinate [rad or m]; unlimited if None.
+            stiffness: stiffness of the joint's spring [N m/rad or N/m], one number or one per
+                degree of freedom.
             stiffness_poly: coefficients of the spring's terms of second and third order: its force
                 is -(stiffness x + a x² + b x³) at a displacement x.
-            springref: coordinate at which the spring is at rest.
-            damping: viscous damping.
+            springref: coordinate at which the spring is at rest [rad or m].
+            damping: viscous damping [N m s/rad or N s/m].
             damping_poly: coefficients of terms of second and third order, of the rate's magnitude.
-            armature: rotor inertia.
-            frictionloss: dry friction.
-            ref: coordinate in the pose in which the body is described.
-            margin: distance from a limit at which it begins to act.
-            actuator_range: bounds of the total force of its actuators; unlimited if None.
+            armature: rotor inertia [kg m^2 or kg].
+            frictionloss: dry friction [N m or N].
+            ref: coordinate in the pose in which the body is described [rad or m].
+            margin: distance from a limit at which it begins to act [rad or m].
+            actuator_range: bounds of the total force of its actuators [N m or N]; unlimited if
+                None.
             actuator_gravcomp: True if the gravity compensation along the joint is a force of its
                 actuators, which the bounds apply to.
             solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
@@ -222,8 +224,8 @@ class BodyDescription:
             fluidcoef: blunt drag, slender drag, angular drag, Kutta lift and Magnus lift of the
                 ellipsoid model, MuJoCo's `fluidshape` and `fluidcoef`; None for the inertia-box
                 model. Bodies of the link without such geoms act as boxes.
-            fluid_added: added mass and inertia of the ellipsoid at density one, (6,); computed if
-                None.
+            fluid_added: added mass and inertia of the ellipsoid at density one [kg, kg m^2], (6,);
+                computed if None.
             rgba: colour and opacity, 0 to 1.
             contype: bits of its collision types; two geoms are tested if the bits of one meet the
                 `conaffinity` of the other.

@@ -98,19 +98,20 @@ class CouplingDescription(BodyDescription):
             path: path of a spatial tendon. It consists of names of sites; between two of them may
                 stand a geom to wrap around, with the name of a side site or an empty name; a number
                 begins a new branch whose length is divided by it (a pulley).
-            stiffness: stiffness of a spring along it.
-            damping: damping along it.
+            stiffness: stiffness of a spring along it [N/m]. The units of a fixed tendon follow from
+                those of its weights.
+            damping: damping along it [N s/m].
             stiffness_poly: coefficients of the spring's terms of second and third order.
             damping_poly: coefficients of the damping's terms of second and third order, of the
                 rate's magnitude.
-            armature: inertia of changes of its length, such as of a rotor.
-            lengthspring: shortest and longest length at which the spring is at rest; by default its
-                length with the joints at their `springref`.
-            range: lower and upper limit of the length; unlimited if None.
-            margin: distance from a limit at which it begins to act.
-            actuator_range: bounds of the total force of its actuators, before their gears;
+            armature: inertia of changes of its length, such as of a rotor [kg].
+            lengthspring: shortest and longest length at which the spring is at rest [m]; by default
+                its length with the joints at their `springref`.
+            range: lower and upper limit of the length [m]; unlimited if None.
+            margin: distance from a limit at which it begins to act [m].
+            actuator_range: bounds of the total force of its actuators [N], before their gears;
                 unlimited if None.
-            frictionloss: dry friction.
+            frictionloss: dry friction [N].
             solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
             solimp_limit: MuJoCo's impedance of the limits.
             solref_friction: the same of the dry friction.

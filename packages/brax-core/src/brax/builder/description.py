@@ -53,15 +53,15 @@ class Description(CouplingDescription):
                 by the contacts, along their normals; there is no gear, and length and velocity are
                 zero.
             gear: transmission ratio.
-            wrench: force and torque per unit on a site, in its axes or the reference site's, by
-                default a force along z; on a free joint, the force along axes of the world, and the
-                torque along those of the body; on a ball joint, a torque only.
+            wrench: force and torque [N, N m] per unit on a site, in its axes or the reference
+                site's, by default a force along z; on a free joint, the force along axes of the
+                world, and the torque along those of the body; on a ball joint, a torque only.
             in_parent: True if the torque on a ball or free joint is along axes of the frame before
                 the joint, MuJoCo's `jointinparent`.
             gainprm: up to ten gain parameters.
             biasprm: up to ten bias parameters.
             dynprm: up to ten parameters of the dynamics of the activation.
-            length_range: smallest and largest length of a muscle.
+            length_range: smallest and largest length of a muscle [rad or m, times the gear].
             ctrl_range: bounds of the control; unlimited if None, which adhesion does not allow.
             activation_range: bounds of the activation, if it has one; unlimited if None.
             force_range: bounds of the force [N or N m]; unlimited if None.
@@ -159,8 +159,8 @@ class Description(CouplingDescription):
 
         Args:
             name: its name.
-            q: coordinates; by default the model's first ones.
-            qd: velocities; by default zero.
+            q: coordinates [rad or m]; by default the model's first ones.
+            qd: velocities [rad/s or m/s]; by default zero.
             activation: activations of the stateful actuators; by default zero.
             ctrl: controls; by default zero.
             line: its place in a file, for messages.
