@@ -241,7 +241,11 @@ class Wide(Point):
 @pytest.mark.parametrize(
     ("environment", "settings", "message"),
     [
-        ("fast", {}, "environment='fast' is not an environment: give a brax.env.Env, such as"),
+        (
+            "fast",
+            {},
+            r"environment is the name 'fast': give .*, brax.envs.get_environment\('fast'\)",
+        ),
         (EpisodeWrapper(Point(), 20), {"eval_env": 3}, "eval_env=3 must be an environment"),
         (Wrapper(wrap(Point(), 20)), {}, r"wrapped already: Wrapper is around AutoResetWrapper"),
         (Point(), {"eval_env": Wide()}, "eval_env has observation_size 3; the .* trained for 2"),

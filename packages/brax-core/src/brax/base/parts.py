@@ -118,9 +118,11 @@ class Geom(Base):
     elasticity: jax.Array
     """Coefficient of restitution, shape (n_geoms,)."""
     solref: jax.Array
-    """Time constant and damping ratio of contacts, MuJoCo's, shape (n_geoms, 2)."""
+    """Time constant [s] and damping ratio of contacts, MuJoCo's, shape (n_geoms, 2). Two negative
+    numbers are minus a stiffness and minus a damping; see `docs/generalized.md`."""
     solimp: jax.Array
-    """Impedance of contacts, MuJoCo's, shape (n_geoms, 5)."""
+    """Impedance of contacts, MuJoCo's, shape (n_geoms, 5): without violation, at a violation of the
+    width, the width [m], midpoint and power of the transition."""
     solmix: jax.Array
     """Weight of this geom's `solref` and `solimp` in a pair, shape (n_geoms,)."""
     margin: jax.Array

@@ -204,6 +204,10 @@ def check_environment_given(by: str, env: Any, *attributes: str) -> None:
         raise ConfigError(
             f"{by} is the class {env.__name__}: give an instance, {env.__name__}(...)"
         )
+    if isinstance(env, str):
+        raise ConfigError(
+            f"{by} is the name {env!r}: give the environment, brax.envs.get_environment({env!r})"
+        )
     # Any object with these members will do; it need not be a subclass.
     missing = [name for name in ("reset", "step") if not callable(getattr(env, name, None))]
     missing += [name for name in attributes if not hasattr(env, name)]

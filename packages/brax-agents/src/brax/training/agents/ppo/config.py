@@ -51,7 +51,7 @@ class PPOConfig(config.RunConfig):
     num_updates_per_batch: int = number(2, 1)
     """Epochs: passes over the experience of one training step."""
     reward_scaling: float = number(1.0, 0, open_low=True)
-    """Factor that rewards are multiplied by before learning."""
+    """Factor that rewards are multiplied by before learning; reported returns are without it."""
     clipping_epsilon: float = number(0.3, 0, open_low=True)
     """Clipping range of the probability ratio."""
     clipping_epsilon_value: float | None = number(None, 0, open_low=True)

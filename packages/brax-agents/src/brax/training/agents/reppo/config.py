@@ -41,7 +41,7 @@ class REPPOConfig(RunConfig):
     td_lambda: float = number(0.95, 0, 1)
     """Lambda of the critic's targets: 0 uses one-step returns, 1 whole returns."""
     reward_scaling: float = number(1.0, 0, open_low=True)
-    """Factor that rewards are multiplied by before learning."""
+    """Factor that rewards are multiplied by before learning; reported returns are without it."""
     v_min: float = number(-100.0)
     """Smallest return that the critic represents, after `reward_scaling`."""
     v_max: float = number(100.0)

@@ -31,7 +31,7 @@ class SACConfig(RunConfig):
     tau: float = number(0.005, 0, 1, open_low=True)
     """Share by which the target critics move towards the critics in each update."""
     reward_scaling: float = number(1.0, 0, open_low=True)
-    """Factor that rewards are multiplied by before learning."""
+    """Factor that rewards are multiplied by before learning; reported returns are without it."""
     min_replay_size: int = number(0, 0)
     """Transitions in the replay buffer before the first update."""
     max_replay_size: int = number(1_048_576, 1, 2**31 - 1)

@@ -31,7 +31,7 @@ class SHACConfig(RunConfig):
     tau: float = number(0.6, 0, 1, open_low=True)
     """Share by which the target critic moves towards the critic in each training step."""
     reward_scaling: float = number(1.0, 0, open_low=True)
-    """Factor that rewards are multiplied by before learning."""
+    """Factor that rewards are multiplied by before learning; reported returns are without it."""
     max_gradient_norm: float = number(1.0, 0, open_low=True)
     """Largest norm of a gradient; larger ones are scaled down."""
     max_state_gradient: float | None = number(None, 0, open_low=True)

@@ -56,7 +56,7 @@ class TD3Config(RunConfig):
     target_noise_clip: float = number(0.5, 0)
     """Bound of the noise on the actions of targets."""
     reward_scaling: float = number(1.0, 0, open_low=True)
-    """Factor that rewards are multiplied by before learning."""
+    """Factor that rewards are multiplied by before learning; reported returns are without it."""
     min_replay_size: int = number(0, 0)
     """Transitions in the replay buffer before the first update; until then actions are drawn
     uniformly.
