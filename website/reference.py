@@ -106,12 +106,13 @@ def module(name: str) -> str:
 
 
 def from_bases(module: str, name: str) -> set[str]:
-    """Return the names of the methods that a class has from bases that are not public."""
+    """Return the names of the public methods that a class has from bases that are not public."""
     home, node = public_api.found(module, name)
     if not isinstance(node, ast.ClassDef):
         return set()
     parts = [part for part, _ in public_api.body(node, home) if part not in node.body]
-    return {part.name for part in parts if isinstance(part, ast.FunctionDef)}
+    names = {part.name for part in parts if isinstance(part, ast.FunctionDef)}
+    return {name for name in names if not name.startswith("_")}
 
 
 def command(found: click.Command, name: str, level: int) -> Iterator[str]:
