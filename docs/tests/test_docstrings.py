@@ -161,10 +161,12 @@ def shapeless(of: Documented) -> list[str]:
 def without_unit(of: Documented) -> list[str]:
     """Return the arrays that are described as a quantity without its unit.
 
-    Results are not read: a sentence about a function has no phrase that says what is returned.
+    Results of functions are not read, whose docstrings have no phrase that says what is returned.
     """
     if isinstance(of.node, ast.AnnAssign):
-        described = {of.name: of.text} if is_array(of.name, of.node) else {}
+        described = {"itself": of.text} if is_array(of.name, of.node) else {}
+    elif is_property(of.node):
+        described = {"itself": of.text}
     else:
         args = entries(sections(of.text).get("Args", ""))
         described = {p.arg: args.get(p.arg, "") for p in parameters(of.node) if is_number(p)}
@@ -174,6 +176,13 @@ def without_unit(of: Documented) -> list[str]:
         if QUANTITY.search(HEAD_ENDS.split(" ".join(text.split()))[0].strip())
         and not UNIT.search(text)
     ]
+
+
+def is_property(function: ast.FunctionDef) -> bool:
+    """Return whether a method is a property that is an array, whose docstring is a noun phrase."""
+    decorators = set(map(ast.unparse, function.decorator_list))
+    result = ast.unparse(function.returns) if function.returns else ""
+    return bool(decorators & {"property", "cached_property"} and ARRAYS.search(result))
 
 
 def undeclared(of: Documented) -> list[str]:

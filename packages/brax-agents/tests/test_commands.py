@@ -21,6 +21,7 @@ from brax.plugins import Spec, hookimpl
 from brax.training.agents.ppo import PPO
 from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.policies import load_run_policy
+from brax.training.cli.execution import total_steps
 from brax.training.cli.run_settings import parse_changes
 from brax.training.distributed import hosts
 from brax.training.runner import presets
@@ -265,6 +266,20 @@ def test_a_run_that_is_there_is_not_overwritten(tmp_path, capsys):
     (tmp_path / "runs/a").mkdir(parents=True)
     assert _train() == 2
     assert "brax resume runs/a" in capsys.readouterr().err
+
+
+def test_a_run_that_is_much_longer_than_asked_for_says_so(capsys):
+    """A training step is 1024 x 32 x 5 environment steps."""
+    large = {"num_envs": 2048, "batch_size": 1024, "num_minibatches": 32, "unroll_length": 5}
+    assert total_steps(PPO, {**large, "num_timesteps": 50_000}) == 163_840
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "50,000 steps are rounded up to 163,840: a training step takes batch_size *"
+    )
+    assert total_steps(PPO, {**large, "num_timesteps": 5_000_000}) == 31 * 163_840
+    assert total_steps(PPO, {}) == 0
+    assert total_steps(object(), {"num_timesteps": 50_000}) == 50_000  # a third-party trainer
+    assert not capsys.readouterr().err
 
 
 def test_changes_are_toml_or_none_and_else_text():

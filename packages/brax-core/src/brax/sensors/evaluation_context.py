@@ -86,7 +86,7 @@ class EvaluationContext:
 
     @cached_property
     def actuator_force(self) -> jax.Array:
-        """The actuators' forces along the degrees of freedom, (nv, batch)."""
+        """The actuators' forces along the degrees of freedom [N m or N], (nv, batch)."""
         force = actuator_force(self.problem, self.smooth, self.drive)
         borne = borne_by_actuators(self.problem, self.smooth)
         force = within_joint_limits(self.sys, force, borne)
@@ -127,21 +127,21 @@ class EvaluationContext:
 
     @cached_property
     def contact_forces(self) -> Vec3:
-        """Forces of all contacts on the second geom, (contacts, batch)."""
+        """Forces of all contacts on the second geom [N], (contacts, batch)."""
         if self.acted is not None:
             return vec3(self.acted.contact)
         return vec3(contact_forces(self.problem, self.motion, self.forces))
 
     @cached_property
     def acceleration(self) -> jax.Array:
-        """Joint accelerations, with the constraints, (nv, batch)."""
+        """Joint accelerations, with the constraints [rad/s^2 or m/s^2], (nv, batch)."""
         if self.acted is not None:
             return self.acted.acceleration
         return frontal.to_model(self.problem.plan.blocks, self.forces.acceleration)
 
     @cached_property
     def gravity(self) -> Vec3:
-        """Gravitational acceleration, (1, batch)."""
+        """Gravitational acceleration [m/s^2], (1, batch)."""
         return Vec3(*(self.sys.opt.gravity[k : k + 1] for k in range(3)))
 
     def frames(self, objects: Sequence[Object]) -> Frames:

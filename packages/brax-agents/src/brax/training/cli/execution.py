@@ -1,6 +1,7 @@
 """Runs a trainer, with the loggers and the display of a run."""
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from brax.errors import ConfigError, PluginError
 from brax.training.checkpoints import run_directory
 from brax.training.cli.run_settings import parameters, with_randomization
 from brax.training.distributed import hosts
+
+NOTEWORTHY_ROUNDING = 1.1
+"""Ratio of a run's steps to those asked for above which a note says so."""
 
 
 def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: object) -> None:
@@ -31,7 +35,9 @@ def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: ob
         loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
     resumed = bool({**run.config, **more}.get("restore_checkpoint_path"))
-    progress = Progress(title, int(run.config.get("num_timesteps", 0)), resumed=resumed)
+    config = with_randomization(run.config, environment)
+    trainer = plugins.get("trainer", run.trainer)
+    progress = Progress(title, total_steps(trainer, config), resumed=resumed)
 
     def report(step: int, metrics: Any) -> None:
         if problem := outputs.report_problem(metrics):
@@ -41,8 +47,7 @@ def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: ob
             progress.update(step, metrics)
 
     own = {"progress_fn": report, "save_checkpoint_path": folder / "checkpoints"}
-    config = with_randomization(run.config, environment)
-    named, anything = parameters(plugins.get("trainer", run.trainer))
+    named, anything = parameters(trainer)
     # A third-party trainer gets only those of these settings that its `train` takes.
     taken = {name: value for name, value in own.items() if anything or name in named}
     taken |= {"run_dir": folder} if "run_dir" in named else {}
@@ -57,6 +62,26 @@ def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: ob
             loggers.close()
     if loggers:
         click.echo(f"run: {folder}")
+
+
+def total_steps(trainer: object, config: Mapping[str, Any]) -> int:
+    """Return the environment steps of a run, and say so if they are many more than asked for."""
+    from brax.training.agent import Agent
+
+    asked = int(config.get("num_timesteps", 0))
+    if not isinstance(trainer, Agent):
+        return asked
+    settings, _ = trainer.check(config)
+    each = settings.env_steps_per_training_step
+    total = each * settings.training_steps
+    if total > NOTEWORTHY_ROUNDING * asked and hosts.first():
+        formula = settings.step_formula
+        click.echo(
+            f"{asked:,} steps are rounded up to {total:,}: a training step takes "
+            f"{formula} = {each:,} environment steps; choose smaller ones by --set",
+            err=True,
+        )
+    return total
 
 
 def render_run(ctx: click.Context, folder: Path) -> None:
