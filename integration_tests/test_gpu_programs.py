@@ -31,14 +31,14 @@ TARGET = "sm_90"
 BATCH = 8192
 
 BOUNDS = {
-    ("ant", "spring"): (700, 310, 21),
-    ("ant", "positional"): (950, 515, 33),
+    ("ant", "spring"): (500, 280, 22),
+    ("ant", "positional"): (625, 350, 25),
     ("ant", "generalized"): (860, 525, 18),
-    ("halfcheetah", "spring"): (1480, 565, 25),
-    ("halfcheetah", "positional"): (1930, 945, 35),
+    ("halfcheetah", "spring"): (1110, 520, 25),
+    ("halfcheetah", "positional"): (1240, 615, 28),
     ("halfcheetah", "generalized"): (900, 430, 15),
-    ("humanoid", "spring"): (1100, 575, 30),
-    ("humanoid", "positional"): (1430, 770, 41),
+    ("humanoid", "spring"): (960, 565, 27),
+    ("humanoid", "positional"): (1070, 600, 31),
     ("humanoid", "generalized"): (1300, 760, 26),
 }
 """By XLA alone, for one environment step of a batch: kernels, memory traffic [kB an environment],

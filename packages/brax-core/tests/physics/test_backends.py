@@ -1,5 +1,6 @@
 """Backends of kernels: the first that supports a call compiles it."""
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,10 +8,11 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import pytest
+from jax.extend.core import jaxpr_as_fun
 from native_lab import form_of, kernel_of
 
 from brax.kernels.batch_last import BACKENDS, batch_last
-from brax.kernels.codegen import cpu, xla
+from brax.kernels.codegen import cpu, jax_internals, xla
 from brax.kernels.codegen.backend import compiled
 from brax.kernels.codegen.explain import Outcome
 
@@ -51,3 +53,29 @@ def test_an_exported_program_has_xlas_operations_only():
     for platforms in (["cpu"], ["cuda"], ["cpu", "cuda"]):
         exported = jax.export.export(step, platforms=platforms)(jnp.ones((3, 2)))
         assert "custom_call" not in exported.mlir_module()
+
+
+def rounds(x):
+    """Return x times 2^6: two rounds of a loop around one of three rounds."""
+    inner = functools.partial(jax.lax.fori_loop, 0, 3, lambda i, x: x + x)
+    return jax.lax.fori_loop(0, 2, lambda i, x: inner(x), x)
+
+
+@pytest.mark.parametrize(
+    ("platform", "most", "loops"), [("cpu", 99, 2), ("cuda", 5, 2), ("cuda", 8, 1), ("cuda", 99, 0)]
+)
+def test_short_loops_are_unrolled_off_the_cpu(platform, most, loops, monkeypatch):
+    """On a GPU a loop has kernels of its own. The inner one has six operations in its rounds."""
+    monkeypatch.setattr(xla, "MAX_UNROLLED_OPERATIONS", most)
+    # A function of its own: JAX keeps what it lowered.
+    step = jax.jit(jax.vmap(batch_last(lambda x: rounds(x))))
+    exported = jax.export.export(step, platforms=[platform])(jnp.ones((3, 2)))
+    assert exported.mlir_module().count("stablehlo.while") == loops
+
+
+def test_an_unrolled_loop_computes_the_same():
+    closed = jax_internals.unrolled(jax.make_jaxpr(rounds)(1.0), 8)
+    (outer,) = [eqn for eqn in closed.eqns if eqn.primitive.name == "scan"]
+    (inner,) = [x for x in outer.params["jaxpr"].eqns if x.primitive.name == "scan"]
+    assert (outer.params["unroll"], inner.params["unroll"]) == (1, 3)
+    assert jaxpr_as_fun(closed)(jnp.float32(3.0)) == [192.0]
