@@ -24,7 +24,7 @@ def test_a_wrapper_takes_an_environment(walker, wrapper):
     name = "VmapWrapper" if wrapper is wrap else wrapper.__name__
     with pytest.raises(ConfigError, match=rf"{name}: env is the class Walker: give an instance"):
         wrapper(walker)
-    with pytest.raises(ConfigError, match=r"env='ant' is not an env.* reset and no step"):
+    with pytest.raises(ConfigError, match=rf"{name}: env is the name 'ant': give the environment"):
         wrapper("ant")
 
 

@@ -12,9 +12,10 @@ from jax.extend.core import jaxpr_as_fun
 from native_lab import form_of, kernel_of
 
 from brax.kernels.batch_last import BACKENDS, batch_last
-from brax.kernels.codegen import cpu, jax_internals, xla
+from brax.kernels.codegen import cpu, xla
 from brax.kernels.codegen.backend import compiled
 from brax.kernels.codegen.explain import Outcome
+from brax.kernels.codegen.unrolling import unrolled
 
 
 def backend(reason, result) -> Any:
@@ -74,7 +75,7 @@ def test_short_loops_are_unrolled_off_the_cpu(platform, most, loops, monkeypatch
 
 
 def test_an_unrolled_loop_computes_the_same():
-    closed = jax_internals.unrolled(jax.make_jaxpr(rounds)(1.0), 8)
+    closed = unrolled(jax.make_jaxpr(rounds)(1.0), 8)
     (outer,) = [eqn for eqn in closed.eqns if eqn.primitive.name == "scan"]
     (inner,) = [x for x in outer.params["jaxpr"].eqns if x.primitive.name == "scan"]
     assert (outer.params["unroll"], inner.params["unroll"]) == (1, 3)

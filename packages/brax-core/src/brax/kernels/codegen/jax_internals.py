@@ -57,54 +57,6 @@ def pruned(closed: Any, used: Sequence[bool], kept: Sequence[bool]) -> tuple[Any
     return ClosedJaxpr(jaxpr, closed.consts), tuple(read)
 
 
-def unrolled(jaxpr: Any, most: int) -> Any:
-    """Return a jaxpr, closed or open, whose short loops are to be compiled as no loops.
-
-    Args:
-        jaxpr: the jaxpr.
-        most: number of operations in all rounds of a loop together up to which it is short. A loop
-            inside must be short, too.
-    """
-    body = _body(jaxpr)
-    open_one = body.jaxpr.replace(eqns=[_unrolled(eqn, most) for eqn in body.jaxpr.eqns])
-    return ClosedJaxpr(open_one, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else open_one
-
-
-def _unrolled(eqn: Any, most: int) -> Any:
-    """Return an operation with the loops inside unrolled, and itself if it is a short loop."""
-    params = dict(eqn.params)
-    for name, value in eqn.params.items():
-        if any(map(_is_jaxpr, jax.tree.leaves(value, is_leaf=_is_jaxpr))):
-            params[name] = jax.tree.map(lambda x: unrolled(x, most), value, is_leaf=_is_jaxpr)
-    if eqn.primitive.name == "scan":
-        size = _operations(params["jaxpr"])
-        if size is not None and 0 < size * params["length"] <= most:
-            params["unroll"] = params["length"]
-    return eqn.replace(params=params)
-
-
-def _is_jaxpr(value: object) -> bool:
-    """Return whether a parameter of an operation is a jaxpr, closed or open."""
-    return hasattr(value, "eqns")
-
-
-def _operations(jaxpr: Any) -> int | None:
-    """Return the number of operations of a jaxpr, with those inside; None if a loop remains."""
-    count = 0
-    for eqn in _body(jaxpr).jaxpr.eqns:
-        inside = [x for x in jax.tree.leaves(eqn.params, is_leaf=_is_jaxpr) if _is_jaxpr(x)]
-        sizes = [_operations(x) for x in inside]
-        rounds = 1
-        if eqn.primitive.name == "scan" and eqn.params["unroll"] == eqn.params["length"]:
-            rounds = eqn.params["length"]
-        elif eqn.primitive.name in ("scan", "while"):
-            return None
-        if None in sizes:
-            return None
-        count += 1 + rounds * sum(size or 0 for size in sizes)
-    return count
-
-
 def check(eqn: Any, parameters: str | None) -> None:
     """Check that an equation has the parameters that its lowering rule knows.
 

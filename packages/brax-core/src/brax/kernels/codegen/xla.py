@@ -3,9 +3,9 @@
 import jax
 from jax.extend.core import jaxpr_as_fun
 
-from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.call import Form, Kernel, Local
 from brax.kernels.codegen.explain import Outcome
+from brax.kernels.codegen.unrolling import unrolled
 from brax.kernels.tiling import by_tiles
 
 MAX_UNROLLED_OPERATIONS = 6_000
@@ -32,7 +32,6 @@ def compile(kernel: Kernel, form: Form) -> Local:
         if form.platform == "cpu":
             return by_tiles(kernel.fun, operands, form.devices, form.sharded)
         closed = jax.make_jaxpr(kernel.fun)(*operands)
-        unrolled = jax_internals.unrolled(closed, MAX_UNROLLED_OPERATIONS)
-        return list(jaxpr_as_fun(unrolled)(*operands))
+        return list(jaxpr_as_fun(unrolled(closed, MAX_UNROLLED_OPERATIONS))(*operands))
 
     return call
