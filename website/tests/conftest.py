@@ -5,17 +5,25 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """Build the site, strictly, and return its folder."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
+def site(tmp_path_factory, worker_id):
+    """Build the site, strictly, and return its folder; all workers share one."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own if worker_id == "master" else own.parent
+    folder, built = shared / "site", shared / "site-built"
+    # Two builds at once would take from each other the folder of modules that `hooks` makes.
+    with FileLock(shared / "site-lock"):
+        if not built.exists():
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+            command += ["--site-dir", str(folder)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            built.touch()
     return folder
 
 
