@@ -1,5 +1,7 @@
 """Robots in URDF (T38): the same system as from MJCF, and every bad input by name."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -542,3 +544,38 @@ def test_a_joint_that_follows_another_has_no_motor():
     text = hand(('<mimic joint="j"/>', ""))
     text = text.replace('upper="3"', 'upper="3" effort="2"')
     assert urdf.loads(text, motors=True).actuator_names == ("j", "l")
+
+
+ON_A_FLOOR = f"""<robot name="ball">
+  <link name="ball">{INERTIAL}
+    <collision><geometry><sphere radius="0.25"/></geometry></collision>
+  </link>
+  <link name="world">
+    <collision><origin xyz="0 0 -0.5"/><geometry><box size="20 20 1"/></geometry></collision>
+  </link>
+  <joint name="base" type="floating">
+    <origin xyz="0 0 0.3"/><parent link="world"/><child link="ball"/>
+  </joint>
+</robot>"""
+
+
+def test_a_floating_joint_puts_a_robot_above_a_floor():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # an inertia of the world has no effect, and may be missing
+        system = urdf.loads(ON_A_FLOOR)
+    assert system.link_names == ("ball",)
+    np.testing.assert_allclose(system.init_q, [0, 0, 0.3, 1, 0, 0, 0], rtol=1e-6)
+    pipeline = plugins.get("pipeline", "spring")
+    state = pipeline.init(system, system.init_q, jnp.zeros(6))
+    state = pipeline.step(system, state, jnp.zeros(0), 500)
+    # A ball at rest touches the floor, the top of the box, which is at z = 0.
+    np.testing.assert_allclose(state.x.pos[0], [0, 0, 0.25], atol=1e-3)
+
+
+def test_a_floating_joint_has_the_world_as_its_parent():
+    with pytest.raises(
+        ModelError,
+        match=r"robot\.urdf:9: <joint name='base'>: a floating joint can only join a link to the "
+        r"world: its parent must be the root link and be named 'world', got 'ground'",
+    ):
+        urdf.loads(ON_A_FLOOR.replace('"world"', '"ground"'))

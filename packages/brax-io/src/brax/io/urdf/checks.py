@@ -14,6 +14,9 @@ JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolu
 MIMIC_JOINT_TYPES = ("continuous", "fixed", "prismatic", "revolute")
 """The types of joints that can follow others and be followed. A fixed one stays at zero."""
 
+WORLD = "world"
+"""The name by which MuJoCo's reader knows the root link that is the world itself, not a body."""
+
 _NUMBERS = {
     "origin": ("xyz", "rpy"),
     "axis": ("xyz",),
@@ -182,6 +185,12 @@ def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
         if link not in links:
             problem = f"its {role} '{link}' is not a link.{closest(link, links)}"
             yield f"{joint.place}: {joint}: {problem}"
+    parent = _link(joint, "parent")
+    if kind == "floating" and parent in links and parent != WORLD:
+        yield (
+            f"{joint.place}: {joint}: a floating joint can only join a link to the world: its "
+            f"parent must be the root link and be named '{WORLD}', got '{parent}'"
+        )
 
 
 def _link(joint: Node, role: str) -> str:

@@ -244,6 +244,7 @@ def _warn_inferred(root: Node) -> None:
         str(n.attributes.get("name"))
         for n in root.children
         if n.tag == "link"
+        and n.attributes.get("name") != checks.WORLD  # it never moves
         and any(part.tag == "collision" for part in n.children)
         and not any(part.tag == "inertial" for part in n.children)
     ]
