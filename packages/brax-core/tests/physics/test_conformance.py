@@ -76,7 +76,7 @@ WRONG_JOINTS = {
     "rate": (Wrong(motion_subspace=double), "motion_subspace must be the rate of transform: off"),
     "inverse": (
         Wrong(coordinates=lambda p, pos, rot: (rot.w,)),
-        "coordinates must undo transform: off",
+        r"coordinates must undo transform: off by .* at q = \[.*\], axis \(0.6, 0, 0.8\)",
     ),
     "precision": (
         Wrong(zero=lambda like: (jnp.zeros(like.shape),)),
@@ -111,6 +111,11 @@ def test_a_wrong_joint_is_told(case):
     joint, message = WRONG_JOINTS[case]
     with pytest.raises(PluginError, match=message):
         check_joint(joint)
+
+
+def test_the_parameters_of_a_wrong_joint_are_told():
+    with pytest.raises(PluginError, match=r"axis \(0.6, 0, 0.8\), user \(0.05, -2\)"):
+        check_joint(Wrong(user_width=2, motion_subspace=double), user=(0.05, -2))
 
 
 class Balls(Collider):

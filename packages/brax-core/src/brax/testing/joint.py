@@ -84,14 +84,19 @@ def _numbers(joint: JointType, params: JointParams) -> Iterator[str]:
         for what, departure in step(q, v).items():
             if _far(departure):
                 worst = max(float(jnp.max(jnp.abs(d))) for d in jax.tree.leaves(departure))
-                yield f"{what}: off by {worst:.1e} at {_first(q)}"
+                yield f"{what}: off by {worst:.1e} at {_first(q, params)}"
         if not all(np.isfinite(g).all() for g in jax.tree.leaves(gradient(q, v))):
-            yield f"a derivative is not finite at {_first(q)}"
+            yield f"a derivative is not finite at {_first(q, params)}"
 
 
-def _first(q: tuple[jax.Array, ...]) -> list[float]:
-    """Return the coordinates of the first joint in the first environment, for messages."""
-    return [round(float(a[0, 0]), 3) for a in q]
+def _first(q: tuple[jax.Array, ...], params: JointParams) -> str:
+    """Return coordinates and parameters of the first joint in the first environment."""
+
+    def numbers(arrays: Sequence[jax.Array]) -> str:
+        return ", ".join(f"{round(float(a[0, 0]), 3):g}" for a in arrays)
+
+    user = f", user ({numbers(params.user)})" if params.user else ""
+    return f"q = [{numbers(q)}], axis ({numbers(params.axis)}){user}"
 
 
 def _far(numbers: object) -> bool:
