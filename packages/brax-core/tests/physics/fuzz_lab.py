@@ -47,7 +47,7 @@ def no_nan(x):
 
 def converted(x, dtype):
     """Return numbers of another type; NumPy would convert infinity as the processor does."""
-    return lax.convert_element_type(x, dtype)
+    return lax.convert_element_type(jnp.asarray(x), dtype)
 
 
 def is_traced(x):
