@@ -138,13 +138,16 @@ def _document(data: bytes) -> Any:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", DeprecationWarning)  # NumPy stops at what is no number
+            # NumPy before 2.3 stops at what is no number, with a warning.
+            warnings.filterwarnings("error", "string or file", DeprecationWarning)
+            # The library sets shapes of arrays, which NumPy 2.5 deprecates.
+            warnings.filterwarnings("ignore", "Setting the shape", DeprecationWarning)
             document = collada.Collada(io.BytesIO(data))
-        for shape in document.geometries:
-            shape.primitives = [
-                part.triangleset() if hasattr(part, "triangleset") else part
-                for part in shape.primitives
-            ]
+            for shape in document.geometries:
+                shape.primitives = [
+                    part.triangleset() if hasattr(part, "triangleset") else part
+                    for part in shape.primitives
+                ]
     # The library meets a damaged file with errors of many kinds.
     except Exception as error:
         reason = getattr(error, "msg", "") or str(error) or type(error).__name__

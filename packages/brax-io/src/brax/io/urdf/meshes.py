@@ -1,6 +1,7 @@
 """Locates the files of a robot's meshes."""
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,7 +47,7 @@ class Meshes:
             if not problem and path.suffix.lower() in _CONVERTED:
                 try:
                     if path not in converted:
-                        converted[path] = _readable(path, len(converted))
+                        converted[path] = _readable(path)
                     node.given["filename"] = converted[path][0]
                 except (OSError, ValueError) as error:
                     problem = f"{node.place}: {node}: cannot read {path}: {error}"
@@ -134,8 +135,10 @@ class Meshes:
         return found, ""
 
 
-def _readable(path: Path, number: int) -> tuple[str, bytes]:
+def _readable(path: Path) -> tuple[str, bytes]:
     """Return a mesh's name and contents in a format that MuJoCo reads, or its path and nothing.
+
+    MuJoCo 3.17 keeps meshes for later models by their names alone, so a name tells the contents.
 
     Raises:
         OSError: if the file cannot be read.
@@ -143,10 +146,12 @@ def _readable(path: Path, number: int) -> tuple[str, bytes]:
     """
     data = path.read_bytes()
     if path.suffix.lower() == ".dae":
-        return f"{path.stem}_{number}.obj", collada.to_obj(data)
-    if stl.is_text(data):
-        return f"{path.stem}_{number}.stl", stl.to_binary(data)
-    return str(path), b""
+        suffix, converted = "obj", collada.to_obj(data)
+    elif stl.is_text(data):
+        suffix, converted = "stl", stl.to_binary(data)
+    else:
+        return str(path), b""
+    return f"{path.stem}_{hashlib.sha256(converted).hexdigest()[:16]}.{suffix}", converted
 
 
 def _drive(path: str) -> bool:
