@@ -136,10 +136,12 @@ GEARS = """<tendon><fixed name="t" armature=".3" damping=".2"><joint joint="j" c
 @pytest.mark.parametrize("integrator", ["Euler", pytest.param("RK4", marks=pytest.mark.slow)])
 def test_the_armature_of_a_fixed_tendon_adds_to_the_mass_matrix(integrator):
     """Between joints of one chain; between those of two trees only to the diagonal."""
-    actuators = '<motor tendon="t" gear="2"/><motor joint="s"/>'
-    if int(mujoco.__version__.split(".")[0]) >= 4:
-        actuators = actuators.replace('gear="2"', 'gear="2" armature=".2"')
-    text = arm(actuators, f'<option integrator="{integrator}"/>', GEARED, GEARS)
+    actuators, gears = '<motor tendon="t" gear="2" armature=".2"/><motor joint="s"/>', GEARS
+    if int(mujoco.__version__.split(".")[0]) < 4:
+        # It has no armature of motors, and adds a tendon's to the joints of one of its trees only.
+        actuators = actuators.replace(' armature=".2"', "")
+        gears = gears.replace('<joint joint="s" coef="-.7"/>', "")
+    text = arm(actuators, f'<option integrator="{integrator}"/>', GEARED, gears)
     check_steps(text)
     sys, model = mjcf.loads(text), mujoco.MjModel.from_xml_string(text)
     np.testing.assert_allclose(sys.dof_invweight0, model.dof_invweight0, rtol=1e-5)

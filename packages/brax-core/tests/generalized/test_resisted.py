@@ -109,4 +109,8 @@ def test_a_servo_between_sites_that_only_turn_takes_the_nearest_turn():
     found = check_step(TURNING.format(SERVOS.split("/>")[0] + "/>"), [2.0], [0.0], [-2.5])
     np.testing.assert_allclose(found, 0.142654825, rtol=1e-8)
     ctrl = [-2.5, 9.0, -4.0, 7.0, 6.0, -3.0, 1.0, 5.0, 2.0, -6.0]
-    check_step(TURNING.format(SERVOS), [2.0], [0.3], ctrl, activation=[-3.5, 9.0])
+    servos, activation = SERVOS, [-3.5, 9.0]
+    if int(mujoco.__version__.split(".")[0]) < 4:
+        # It takes the setpoint of a filtered servo, the last one, as it is.
+        servos, ctrl, activation = SERVOS.rpartition("<")[0], ctrl[:-1], activation[:-1]
+    check_step(TURNING.format(servos), [2.0], [0.3], ctrl, activation=activation)

@@ -184,7 +184,7 @@ def statement(text):
         ((place, offset),) = re.findall(r"\[(%?\w+)([+-]-?\d+)?\]", rest)
         # A vector of numbers lies side by side, and stands in braces.
         numbers = re.sub(r"\[.*?\]|[{}]", "", rest).replace(",", " ").split()
-        start = f"({C_TYPES[kind]}*)({read(place, 'u64')} {offset or ''})"
+        start = f"({C_TYPES[bits]}*)({read(place, 'u64')} {offset or ''})"
         return " ".join(
             f"{c_name(x)} = ({start})[{i}];"
             if base == "ld"

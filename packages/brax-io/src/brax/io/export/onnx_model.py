@@ -146,6 +146,8 @@ class _Writer:
             self._emit(operator, [*given, *more], result)
 
     def _emit(self, operator: str, inputs: list[str], output: str, **settings: object) -> None:
+        # ONNX Runtime before 1.22 refuses a model in which it makes nodes of several nameless ones.
+        settings["name"] = output
         self._nodes.append(self._onnx.helper.make_node(operator, inputs, [output], **settings))
 
     def _whole(self, values: tuple[int, ...]) -> str:
