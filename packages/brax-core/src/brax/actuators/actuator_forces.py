@@ -18,7 +18,7 @@ from brax.actuators.joint_transmission import actuator_transmission
 from brax.actuators.rotation_transmission import on_rotations, rotation_transmission
 from brax.actuators.site_transmission import LinkTransmission, on_sites, site_transmission
 from brax.actuators.spatial_tendons import has_paths
-from brax.actuators.tendons import TendonsAtState, tendons_at_state
+from brax.actuators.tendons import TendonsAtState, passive_force, tendons_at_state
 from brax.base import System
 from brax.components import rows
 from brax.kinematics import Frames
@@ -128,7 +128,7 @@ def joint_forces(sys: System, driven: ActuatorsAtState) -> jax.Array:
     force = actuator_transmission(sys).pull(driven.force, sys.qd_size())
     if driven.tendons is None:
         return force
-    return force + driven.tendons.joint_forces(sys, forces_on_tendons(sys, driven))
+    return force + driven.tendons.joint_forces(sys, _on_tendons(sys, driven))
 
 
 def link_forces(sys: System, driven: ActuatorsAtState) -> Spatial | None:
@@ -137,7 +137,7 @@ def link_forces(sys: System, driven: ActuatorsAtState) -> Spatial | None:
     They are about the link's frame, along the world's axes; None if there are none.
     """
     found = driven.reach and driven.reach.on_links(driven.force, sys.num_links())
-    tendons = driven.tendons and driven.tendons.link_forces(sys, forces_on_tendons(sys, driven))
+    tendons = driven.tendons and driven.tendons.link_forces(sys, _on_tendons(sys, driven))
     return added(found, tendons)
 
 
@@ -146,7 +146,15 @@ def added(a: Spatial | None, b: Spatial | None) -> Spatial | None:
     return b if a is None else a if b is None else a + b
 
 
-def forces_on_tendons(sys: System, driven: ActuatorsAtState) -> jax.Array:
+def forces_on_tendons(
+    sys: System, tendons: TendonsAtState, driven: ActuatorsAtState | None
+) -> jax.Array:
+    """Return the force of springs, dampers and actuators on each tendon, (n_tendons, batch)."""
+    force = passive_force(sys, tendons)
+    return force if driven is None else force + _on_tendons(sys, driven)
+
+
+def _on_tendons(sys: System, driven: ActuatorsAtState) -> jax.Array:
     """Return the force of the actuators on each tendon, (n_tendons, batch)."""
     gear, which, owners = _tendon_gears(sys)
     return sum_rows(gear * rows(driven.force, owners), which, len(sys.tendon_names))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from brax.actuators.actuator_forces import forces_on_tendons
 from brax.actuators.spatial_tendons import has_paths
-from brax.actuators.tendons import passive_force, tendons_at_state
+from brax.actuators.tendons import tendons_at_state
 from brax.base import System
 from brax.colliders.broad_phase import contact_widths, lists_contacts, uses_broad_phase
 from brax.colliders.narrow_phase import contact_links
@@ -57,10 +57,14 @@ class _FamilyWrench(NamedTuple):
     """Torque about that point, world axes."""
 
 
+_FamilyForces = tuple[ConstraintFamily, FamilyConstraints, Sequence[jax.Array]]
+"""A family, its constraints, and the forces along each of their directions."""
+
+
 def _family_forces(
     problem: GeneralizedProblem, motion: StepState, forces: StateForces
-) -> list[tuple[ConstraintFamily, FamilyConstraints, Sequence[jax.Array]]]:
-    """Return all families, their constraints, and the forces along each of their directions."""
+) -> list[_FamilyForces]:
+    """Return the forces of all families."""
     if forces.solver_and_constraints is None:
         return []
     solver, constraints = forces.solver_and_constraints
@@ -76,12 +80,10 @@ def _family_forces(
     return list(zip(problem.plan.families, found, responses, strict=True))
 
 
-def _family_wrenches(
-    problem: GeneralizedProblem, motion: StepState, forces: StateForces
-) -> list[_FamilyWrench]:
+def _family_wrenches(families: Sequence[_FamilyForces]) -> list[_FamilyWrench]:
     """Return the forces of all families that act on links."""
     out = []
-    for family, at, mine in _family_forces(problem, motion, forces):
+    for family, at, mine in families:
         if at.ends is not None:
             # The first three directions are linear; torsion and rolling, or a weld's rotation,
             # follow.
@@ -103,7 +105,7 @@ def contact_forces(
     # Row 0 is zero and serves contacts that move nothing and so have no slot.
     tables = [jnp.zeros((1, 3, forces.net.shape[-1]), forces.net.dtype)]
     places: dict[int, int] = {}
-    for family, _, force, _ in _family_wrenches(problem, motion, forces):
+    for family, _, force, _ in _family_wrenches(_family_forces(problem, motion, forces)):
         if family.kind in (CONTACT, LISTED_CONTACT):
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
@@ -132,9 +134,10 @@ def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -
     sys, n = problem.sys, problem.sys.num_links()
     zero = zero_vec(jnp.zeros((n, forces.net.shape[-1]), forces.net.dtype))
     out = Spatial(zero, zero)
+    families = _family_forces(problem, motion, forces)
     if has_paths(sys):
-        out = out + _tendon_loads(problem, motion, forces)
-    for family, ends, push, torque in _family_wrenches(problem, motion, forces):
+        out = out + _tendon_loads(problem, motion, forces, families)
+    for family, ends, push, torque in _family_wrenches(families):
         points = ends.first, ends.first if ends.second is None else ends.second
         # Listed contacts: the links are data, and are matched by comparison.
         if ends.links is not None:
@@ -153,16 +156,21 @@ def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -
     return out
 
 
-def _tendon_loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -> Spatial:
+def _tendon_loads(
+    problem: GeneralizedProblem,
+    motion: StepState,
+    forces: StateForces,
+    families: Sequence[_FamilyForces],
+) -> Spatial:
     """Return the wrench of spatial tendons on each link, as `loads` does."""
     sys, dynamics = problem.sys, forces.smooth
-    found = tendons_at(problem, motion, dynamics)
-    along = passive_force(sys, found)
+    found, driven = tendons_at(problem, motion, dynamics), None
     if sys.actuator_names:
-        along = along + forces_on_tendons(sys, actuators_at(problem, motion, dynamics))
+        driven = actuators_at(problem, motion, dynamics)
+    along = forces_on_tendons(sys, found, driven)
     if has_rotors(sys):
         along = along - sys.tendon.armature * _tendon_accelerations(problem, motion, forces)
-    for _, at, mine in _family_forces(problem, motion, forces):
+    for _, at, mine in families:
         if at.tendons is not None:
             slot, tendon, scale = at.tendons
             along = along + sum_rows(scale * rows(mine[0], slot), tendon, len(sys.tendon_names))

@@ -184,23 +184,19 @@ def actuator_wrench(
 
 def tendon_momenta(
     at: TreesAtState, driven: Actuation | None, dt: jax.Array
-) -> list[Spatial] | None:
+) -> Sequence[Spatial | None]:
     """Return the impulses of springs, dampers and actuators of spatial tendons, by group.
 
     They are about the common points; None if there are no spatial tendons. Limits and dry friction
     of tendons are constraints, `limits.tendon_loads`.
     """
-    sys, links = at.sys, at.links
-    if driven is None or driven.tendons is None:
-        return None
-    force = passive_force(sys, driven.tendons)
-    if driven.drive is not None:
-        force = force + forces_on_tendons(sys, driven.drive)
-    found = driven.tendons.link_forces(sys, force)
+    found = None
+    if driven is not None and driven.tendons is not None:
+        force = forces_on_tendons(at.sys, driven.tendons, driven.drive)
+        found = driven.tendons.link_forces(at.sys, force)
     if found is None:
-        return None
-    wrench = _about_centres(at.plan, at.masses, links, found)
-    return _about_common_points(at, wrench, dt)
+        return [None] * len(at.plan.groups)
+    return _about_common_points(at, _about_centres(at.plan, at.masses, at.links, found), dt)
 
 
 def _about_common_points(at: TreesAtState, wrench: Spatial, dt: jax.Array) -> list[Spatial]:

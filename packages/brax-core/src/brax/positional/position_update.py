@@ -13,6 +13,7 @@ constraints of a pass are solved together (Jacobi), not one after another (Gauss
 Nesterov's momentum and an exact line search.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -122,7 +123,7 @@ def resolve(
     loads: GroupedLoads,
     targets: EqualityTargets | None,
     dt: jax.Array,
-    reported: list[Any] | None,
+    reported: Sequence[Spatial | None] | None,
 ) -> tuple[TreeMotion, TreeMotion, Impulses | None]:
     """Find the changes of the motion over the step, which moves the links, and of that after it.
 
@@ -137,8 +138,8 @@ def resolve(
             degrees of freedom, by group.
         targets: the equality constraints and their target rates; None if the model has none.
         dt: time step [s].
-        reported: momenta on the links by group, each a list, which the impulses are to include;
-            None if the impulses are not to be returned.
+        reported: impulses on the links by group, which those returned are to include; None if none
+            are to be returned.
 
     Returns:
         The change over the step, the change after it, and the impulses of contacts, equality
@@ -147,7 +148,7 @@ def resolve(
     # Joints and equality constraints first: their closing is linear and needs no sweeps.
     sys, plan, origins = at.sys, at.plan, at.origins
     change, closing = _without_contacts(at, pivots, loads, targets, reported is not None)
-    momenta = None if reported is None else [*reported, *closing]
+    momenta = None if reported is None else [reported, *closing]
     if not (sys.collisions or has_limits(sys)):
         none = jnp.zeros((0, 3, at.links.pos.x.shape[-1]), dt.dtype)
         acted = None if momenta is None else step_impulses(plan, origins, none, *momenta)

@@ -186,7 +186,7 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
             ),
             targets,
             dt,
-            None if state.acted is None else [x for x in [tendon_momenta(at, motors, dt)] if x],
+            None if state.acted is None else tendon_momenta(at, motors, dt),
         )
     )
     (over, over_rates), (after, after_rates) = (

@@ -225,13 +225,12 @@ def _acted(
     force = contact_rows.on_second(contacts, touch, x.dtype, x.shape[-1])
     none: list[Any] = [None] * len(plan.groups)
     momenta: list[Sequence[Spatial | None]] = [
-        contact_rows.add_impulses(none, contacts, touch, plan)
+        contact_rows.add_impulses(none, contacts, touch, plan),
+        tendon_momenta(at, motors, dt),
     ]
     # Impulses of joints are internal to a tree and not asked for; those of equalities are.
     if (equality := trees.equality_momenta(solved.loads)) is not None:
         momenta.append(equality)
-    if (driven := tendon_momenta(at, motors, dt)) is not None:
-        momenta.append(driven)
     if limits is not None and limits.tendons is not None and limit_impulses is not None:
         momenta.append(tendon_loads(limits, limit_impulses, at.sys, plan).links)
     return step_impulses(plan, at.origins, force, *momenta)
