@@ -9,6 +9,7 @@ import pytest
 from flax import linen
 
 from brax.training.learner import shuffled
+from brax.training.learning.stacking import stacked_scan
 from brax.training.nn.layers import MLP, elu, swish
 
 
@@ -99,3 +100,33 @@ def test_what_is_given_the_same_bits_does_not_stay_in_order():
     order = np.asarray(shuffled(jax.random.key(5), 2**20))
     later = np.mean(np.diff(order) > 0)
     assert abs(later - 0.5) < 5 * np.sqrt(1 / 12 / 2**20)
+
+
+def test_results_that_a_scan_stores_together_keep_their_place_and_type():
+    def step(total, x):
+        row = jnp.arange(3.0) + x
+        results = {
+            "a": (total, row, jnp.int32(x), 2.0 * total),
+            "b": [-row, row > 1.0, jnp.outer(row, row)],
+        }
+        return total + x, results
+
+    last, got = jax.jit(lambda: stacked_scan(step, 10.0, jnp.arange(4.0)))()
+    assert last == 16
+    rows = np.arange(4.0)[:, None] + np.arange(3.0)
+    want = {
+        "a": (
+            np.asarray([10.0, 10.0, 11.0, 13.0]),
+            rows,
+            np.arange(4),
+            np.asarray([20.0, 20.0, 22.0, 26.0]),
+        ),
+        "b": [-rows, rows > 1, rows[:, :, None] * rows[:, None, :]],
+    }
+    jax.tree.map(np.testing.assert_array_equal, got, want)
+    kinds = [x.dtype for x in jax.tree.leaves(got)]
+    assert kinds == [jnp.float32, jnp.float32, jnp.int32, *[jnp.float32] * 2, bool, jnp.float32]
+
+
+def test_a_scan_that_stores_nothing_returns_nothing():
+    assert stacked_scan(lambda n, _: (n + 1, ()), 0, length=5) == (5, ())

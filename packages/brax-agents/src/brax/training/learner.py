@@ -18,6 +18,7 @@ from brax.env import Env, State
 from brax.training import types
 from brax.training.acme import running_statistics
 from brax.training.distributed import devices
+from brax.training.learning.stacking import stacked_scan
 from brax.training.nn import images
 
 EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
@@ -210,7 +211,7 @@ class Learner(abc.ABC):
         def epoch(learned: Any, key: jax.Array) -> tuple[Any, Any]:
             shuffle, rest = jax.random.split(key)
             parts = self.dealt(shuffle, rows, number), jax.random.split(rest, number)
-            return jax.lax.scan(lambda now, inputs: update(now, *inputs), learned, parts)
+            return stacked_scan(lambda now, inputs: update(now, *inputs), learned, parts)
 
         keys = jax.random.split(key, self.config.num_updates_per_batch)
         return jax.lax.scan(epoch, learned, keys)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from brax.env import Env, State
 from brax.env.wrappers.select import select
 from brax.training import types
+from brax.training.learning.stacking import stacked_scan
 from brax.training.policies import RecurrentPolicy
 
 
@@ -117,7 +118,7 @@ def generate_recurrent_unroll(
 
     once = jax.checkpoint(step) if rematerialize else step
     start = env_state, memory, key
-    (final, memory, _), transitions = jax.lax.scan(once, start, length=unroll_length)
+    (final, memory, _), transitions = stacked_scan(once, start, length=unroll_length)
     return final, memory, transitions
 
 
