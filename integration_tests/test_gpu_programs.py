@@ -64,7 +64,7 @@ PPO = {
     "num_updates_per_batch": 4,
     "unroll_length": 5,
 }
-MAX_PPO_KERNELS = 21_500
+MAX_PPO_KERNELS = 14_500
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flax import linen
 
-from brax.training.learner import shuffled
+from brax.training.learner import _by_one_vector, shuffled
 from brax.training.learning.stacking import stacked_scan
 from brax.training.nn.layers import MLP, elu, swish
 
@@ -100,6 +100,25 @@ def test_what_is_given_the_same_bits_does_not_stay_in_order():
     order = np.asarray(shuffled(jax.random.key(5), 2**20))
     later = np.mean(np.diff(order) > 0)
     assert abs(later - 0.5) < 5 * np.sqrt(1 / 12 / 2**20)
+
+
+def test_a_gradient_by_one_vector_is_the_same_in_all_shapes_and_types():
+    grads = {
+        "kernel": jnp.asarray([[1.0, -2.0], [3.0, 0.1]]),
+        "bias": jnp.asarray([0.5, 5.0], jnp.bfloat16),
+        "scale": jnp.float32(-1.25),
+    }
+    got, norm = jax.jit(_by_one_vector)(grads)
+    assert jax.tree.map(lambda x: x.dtype, got) == jax.tree.map(lambda x: x.dtype, grads)
+    jax.tree.map(np.testing.assert_array_equal, got, grads)
+    # 1 + 4 + 9 + 0.01 + 0.25 + 25 + 1.5625
+    assert norm == pytest.approx(40.8225**0.5)
+
+
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
+def test_one_number_that_is_not_finite_makes_the_norm_by_one_vector_so(bad):
+    _, norm = _by_one_vector({"kernel": jnp.ones((2, 3)), "bias": jnp.asarray([0.0, bad])})
+    assert not jnp.isfinite(norm)
 
 
 def test_results_that_a_scan_stores_together_keep_their_place_and_type():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
 from brax.env import Env, State
@@ -276,14 +277,28 @@ def descend(
     Returns:
         The weights, the optimizer's state, and whether the gradient was finite, a scalar.
     """
+    grads, norm = jax.lax.platform_dependent(
+        grads, cpu=lambda grads: (grads, optax.tree.norm(grads)), default=_by_one_vector
+    )
     # One number that is not finite makes the norm so. A norm that overflows counts too.
-    finite = jnp.isfinite(optax.tree.norm(grads))
+    finite = jnp.isfinite(norm)
     updates, new_state = optimizer.update(grads, optimizer_state, weights)
     new = optax.apply_updates(weights, updates), new_state
     old = weights, optimizer_state
     # The optimizer's state stays too: Adam's moments would keep the NaN for ever.
     weights, optimizer_state = jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
     return weights, optimizer_state, finite
+
+
+def _by_one_vector(grads: Any) -> tuple[Any, jax.Array]:
+    """Return a gradient, cut from one vector, and its norm.
+
+    On a GPU each layer's sum of squares and step would be kernels of their own. XLA joins layers of
+    one shape in a kernel if they read the same array, which the barrier makes of the gradient.
+    """
+    vector, restore = ravel_pytree(grads)
+    vector = jax.lax.optimization_barrier(vector)
+    return restore(vector), jnp.linalg.norm(vector)
 
 
 def shuffled(key: jax.Array, number: int) -> jax.Array:
