@@ -44,6 +44,24 @@ defaults. The table `any` serves environments that are not named.
 """
 
 
+VARIABLES = """## Environment variables
+
+| variable | meaning |
+|---|---|
+| `BRAX_NATIVE=0` | XLA compiles the kernels, so that programs are slower. It shows whether a \
+fault is that of the [code generator](../code-generator.md), which compiles them otherwise. |
+| `BRAX_DUMP_IR=FOLDER` | Writes each kernel in all of its stages to a folder. |
+| `BRAX_PLUGINS=a,b` | Loads only these distributions and Brax's own, \
+see [Plugins](../plugins.md). |
+| `BRAX_PLUGINS_DISABLE=a,b` | Does not load these distributions. |
+| `BRAX_PLUGINS_AUTOLOAD=0` | Loads only Brax's own. |
+| `BRAX_PLUGINS_OVERRIDE=a,b` | Lets these distributions replace names and keys of others. |
+| `BRAX_PLUGINS_TRACE=1` | Prints every hook call to stderr. |
+| `JAX_NUM_CPU_DEVICES=N` | JAX's: the number of devices that a CPU is; `brax` sets it to the \
+number of cores. |
+"""
+
+
 def pages() -> dict[str, str]:
     """Return the text of every page of the reference, by its place in the site."""
     modules = {f"reference/python/{m}.md": module(m) for m in shown()}
@@ -51,8 +69,9 @@ def pages() -> dict[str, str]:
     index = HEAD + "\n".join(["| module | |", "|---|---|", *rows]) + "\n"
     return {
         "reference/index.md": index,
-        "reference/command-line.md": "\n\n".join(["# Command line", *command(root, "brax", 2)])
-        + "\n",
+        "reference/command-line.md": "\n\n".join(
+            ["# Command line", *command(root, "brax", 2), VARIABLES]
+        ),
         "reference/settings.md": settings(),
         **modules,
     }

@@ -28,7 +28,7 @@ def _documented(cls):
     """Name, default and docstring of each field of its own, as the page should show them."""
     source = inspect.getsource(cls)
     for field in dataclasses.fields(cls):
-        if field.name not in vars(cls)["__annotations__"]:
+        if field.name not in inspect.get_annotations(cls):
             continue
         pattern = rf'^    {field.name}: .*\n    """((?:.|\n)*?)"""'
         doc = " ".join(re.findall(pattern, source, re.MULTILINE)[0].split())

@@ -53,7 +53,7 @@ def test_an_integrator_that_a_pipeline_cannot_run_is_refused():
 
 def test_the_command(tmp_path, capsys):
     (tmp_path / "a.xml").write_text(MODEL)
-    assert cli.main(["report", str(tmp_path / "a.xml")]) == 0
+    assert cli.main(["report", str(tmp_path / "a.xml"), "--pipeline", "spring"]) == 0
     out = capsys.readouterr().out
     assert re.match(r"\d+ supported\n", out)
     assert "ignored      light light_0: the viewer has its own\n" in out
@@ -89,7 +89,7 @@ def test_the_command_reads_other_formats(tmp_path, capsys):
     made.add_body("bob", mass=1.0, inertia=(1, 1, 1))
     made.add_joint("bob", "hinge", range=(-1, 1))
     json.save(tmp_path / "a.json", made.build())
-    assert cli.main(["report", str(tmp_path / "a.json")]) == 0
+    assert cli.main(["report", str(tmp_path / "a.json"), "--pipeline", "spring"]) == 0
     assert "approximated model soft contacts" in capsys.readouterr().out
 
 

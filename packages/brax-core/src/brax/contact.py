@@ -7,7 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import Contact, System, Transform
-from brax.colliders.broad_phase import links_of, listed_contacts, uses_broad_phase
+from brax.colliders.broad_phase import (
+    links_of,
+    listed_contacts,
+    lists_contacts,
+    uses_broad_phase,
+)
 from brax.colliders.narrow_phase import Contacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, vec3, zero_vec
 from brax.kernels.batch_last import batch_last
@@ -43,6 +48,38 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
             out += side * group.collider.n_contacts
     first, second = (jnp.asarray(np.asarray(side)) for side in links)
     return Contact(dist, pos, frame, friction, elasticity, (first, second))
+
+
+def touching(
+    sys: System, x: Transform, mocap: Transform | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return which contacts of a model touch, and where.
+
+    Of models with many pairs of geoms, only the few that overlap are looked at. So it compiles in
+    a fraction of the time that `get` takes.
+
+    Args:
+        sys: the model.
+        x: link frames in the world, shape (n_links, ...).
+        mocap: frames of the mocap bodies, shape (n_mocap, ...); None means the model's.
+
+    Returns:
+        Whether each contact of `get` has a distance of zero or less, (n_contacts,), and, zero for
+        those that do not touch, points [m] and unit normals, world axes, (n_contacts, 3).
+    """
+    if uses_broad_phase(sys) or not lists_contacts(sys):
+        found = get(sys, x, mocap)
+        if found is None:
+            return jnp.zeros(0, bool), jnp.zeros((0, 3)), jnp.zeros((0, 3))
+        touches = found.dist <= 0
+        pos, normal = (jnp.where(touches[:, None], a, 0.0) for a in (found.pos, found.frame[:, 0]))
+        return touches, pos, normal
+    number, pos, normal = _touching_behind_boundary(sys, x, mocap)
+    count = sum(len(group.geom1) * group.collider.n_contacts for group in sys.collisions)
+    none = jnp.zeros((count, 3), pos.dtype)
+    # Rows of the list that are not filled have no number, and nowhere to go.
+    pos, normal = (none.at[number].set(a, mode="drop") for a in (pos, normal))
+    return jnp.zeros(count, bool).at[number].set(True, mode="drop"), pos, normal
 
 
 def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
@@ -86,6 +123,19 @@ def _listed(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ..
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *tables)
 
 
+def _touching(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array, ...]:
+    """List the points that touch, by their numbers, for arrays with a trailing batch axis."""
+    sys = placed(sys, mocap)
+    reach = jnp.zeros((sum(len(group.geom1) for group in sys.collisions), 1), x.pos.dtype)
+    tables = []
+    for near in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
+        filled = (jnp.arange(len(near.number))[:, None] < near.filled) & (near.touch.dist <= 0)
+        none = jnp.iinfo(jnp.int32).max
+        number = jnp.where(filled, near.number, none)
+        tables.append((number, stack(near.touch.pos), stack(near.touch.normal)))
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *tables)
+
+
 def _table(found: Contacts) -> tuple[jax.Array, ...]:
     """Return the fields of `Contact` with one row for each point, (points * pairs, ..., batch)."""
     touch, surface = found
@@ -104,3 +154,4 @@ def _table(found: Contacts) -> tuple[jax.Array, ...]:
 
 _behind_boundary = batch_last(_get)
 _listed_behind_boundary = batch_last(_listed)
+_touching_behind_boundary = batch_last(_touching)

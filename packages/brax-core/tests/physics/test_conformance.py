@@ -73,6 +73,11 @@ WRONG_JOINTS = {
         Wrong(motion_subspace=lambda p, q: []),
         "motion_subspace must return 1, but returns 0",
     ),
+    "one twist": (
+        Wrong(motion_subspace=lambda params, q: Twist(params.axis, None)),
+        "motion_subspace must return a list or tuple of a twist for each degree of freedom, but "
+        "returns a Twist",
+    ),
     "rate": (Wrong(motion_subspace=double), "motion_subspace must be the rate of transform: off"),
     "inverse": (
         Wrong(coordinates=lambda p, pos, rot: (rot.w,)),
@@ -111,6 +116,11 @@ def test_a_wrong_joint_is_told(case):
     joint, message = WRONG_JOINTS[case]
     with pytest.raises(PluginError, match=message):
         check_joint(joint)
+
+
+def test_a_wrong_number_of_parameters_is_told():
+    with pytest.raises(PluginError, match="user needs 2 numbers, got 1"):
+        check_joint(Wrong(user_width=2), user=(0.05,))
 
 
 def test_the_parameters_of_a_wrong_joint_are_told():

@@ -38,7 +38,7 @@ def check_joint(joint: JointType, user: Sequence[float] | None = None) -> None:
         joint,
         interface("joint_type"),
         outputs("joint_type"),
-        lambda joint: _numbers(joint, _params(joint, user)),
+        lambda joint: _numbers(joint, user),
     )
     raise_problems(joint, "joints", problems)
 
@@ -60,8 +60,12 @@ def _pose(joint: JointType, params: JointParams, q: Any) -> tuple[Vec3, Quat]:
     )
 
 
-def _numbers(joint: JointType, params: JointParams) -> Iterator[str]:
+def _numbers(joint: JointType, user: Sequence[float] | None) -> Iterator[str]:
     """Yield the problems of a joint's values, at rest and at random coordinates."""
+    if user is not None and len(user) != joint.user_width:
+        yield f"check_joint: user needs {joint.user_width} numbers, got {len(user)}"
+        return
+    params = _params(joint, user)
     # A fixed seed: the check of an object always has the same result.
     rng = np.random.default_rng(0)
 

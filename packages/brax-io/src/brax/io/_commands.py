@@ -86,7 +86,7 @@ def render(
     callback=_is_number,
     help="Duration of the motion [s].  [default: 5]",
 )
-@click.option("--pipeline", default="spring", show_default=True, help="The physics pipeline.")
+@click.option("--pipeline", default="generalized", show_default=True, help="The physics pipeline.")
 @click.option("--keyframe", default="", metavar="NAME", help="The keyframe to start from.")
 @click.option("--forces", is_flag=True, help="Also show the contact forces.")
 @click.option("--live", is_flag=True, help="Serve a page that shows the motion in real time.")
@@ -152,7 +152,7 @@ def _serve(target: str, pipeline: str, keyframe: str, port: int, seed: int, show
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--pipeline", default="spring", show_default=True, help="The physics pipeline.")
+@click.option("--pipeline", default="generalized", show_default=True, help="The physics pipeline.")
 def report(model: Path, pipeline: str) -> int:
     """List how each element of a MODEL file is treated, and why.
 

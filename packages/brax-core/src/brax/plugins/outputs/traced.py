@@ -11,6 +11,7 @@ import numpy as np
 
 from brax.components import Quat, Vec3
 from brax.errors import BraxError, PluginError, describe_error
+from brax.joints.interface import Twist
 from brax.plugins.outputs.batch import marked, mixing, unmarked
 from brax.plugins.records import Registered
 
@@ -193,7 +194,8 @@ def listed(name: str, value: Any, count: int, what: str) -> None:
     Raises:
         Fault: if it did not.
     """
-    plain = isinstance(value, tuple | list) and not isinstance(value, Vec3 | Quat)
+    # A vector, a quaternion or a twist is a tuple, too, but one thing.
+    plain = isinstance(value, tuple | list) and not isinstance(value, Vec3 | Quat | Twist)
     if not plain:
         raise Fault(f"{name} must return a list or tuple of {what}, but returns {describe(value)}")
     if len(value) != count:

@@ -24,13 +24,10 @@ def contacts(sys: System, x: Transform, mocap: Transform | None = None) -> jax.A
     Returns:
         Shape (frames, n_contacts, 7).
     """
-    if not sys.collisions:
-        return jnp.zeros((len(x.pos), 0, 7))
     moving = jax.tree.map(jnp.asarray, (x, mocap))
-    found = jax.vmap(lambda each: contact.get(sys, *each))(moving)
-    assert found is not None  # there are collisions
-    rows = jnp.concatenate([found.pos, found.frame[:, :, 0]], axis=-1)
-    touches = (found.dist <= 0) & jnp.isfinite(rows).all(axis=-1)
+    touches, *places = jax.vmap(lambda each: contact.touching(sys, *each))(moving)
+    rows = jnp.concatenate(places, axis=-1)
+    touches = touches & jnp.isfinite(rows).all(axis=-1)
     rows = jnp.where(touches[..., None], rows, 0.0)
     return jnp.concatenate([touches[..., None].astype(rows.dtype), rows], axis=-1)
 
