@@ -29,10 +29,11 @@ def test_touching_contacts_are_those_of_all_that_overlap(count):
     assert (points >= MIN_LISTED_POINTS) == (count == 6)  # listed, and not
     rng = np.random.default_rng(0)
     pos = jnp.asarray(rng.uniform(0, 0.7, (8, count, 3)), jnp.float32)
-    rot = rng.standard_normal((8, count, 4))
-    rot = jnp.asarray(rot / np.linalg.norm(rot, axis=-1, keepdims=True), jnp.float32)
+    turn = rng.standard_normal((8, count, 4))
+    rot = jnp.asarray(turn / np.linalg.norm(turn, axis=-1, keepdims=True), jnp.float32)
     frames = Transform(pos, rot)
     every = jax.vmap(lambda x: contact.get(sys, x))(frames)
+    assert every is not None
     touches, where, normal = jax.vmap(lambda x: contact.touching(sys, x))(frames)
     right = np.asarray(every.dist <= 0)
     assert right.any() and not right.all()
