@@ -389,6 +389,8 @@ def test_a_trainer_gets_what_it_takes_and_must_return_what_it_should(monkeypatch
     assert Told.settings == {"rate": 2.0, "run_dir": Path("runs/a")}
     assert cli.main([*args, "b", "--set", "rat=2.0"]) == 2
     assert "trainer 'told' takes no setting 'rat'. Did you mean 'rate'?" in capsys.readouterr().err
+    assert cli.main([*args, "b", "--set", "width=2.0"]) == 2
+    assert "The environment takes 'width': --set env.width=VALUE." in capsys.readouterr().err
     monkeypatch.setattr(Strict, "returns", None)
     assert cli.main([*args, "c"]) == 2
     err = capsys.readouterr().err

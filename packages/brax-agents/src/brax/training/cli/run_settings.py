@@ -45,9 +45,19 @@ def prepare_run(
     environment = construct(env, env_settings)
     config = merge(presets.choose(agent, environment, env, preset), settings)
     config |= {name: value for name, value in more.items() if value is not None}
-    check(trainer, with_randomization(config, environment))
+    try:
+        check(trainer, with_randomization(config, environment))
+    except ConfigError as error:
+        raise ConfigError(f"{error}{_of_environment(env, settings)}") from error
     env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
     return run_directory.Run(env, env_settings, trainer, with_absolute_paths(config)), environment
+
+
+def _of_environment(env: str, settings: Iterable[str]) -> str:
+    """Return the end of a message on settings that a trainer refuses, if some are `env`'s."""
+    known = env_outputs.settings_of(plugins.get("environment", env)) or ()
+    mine = [name for name in settings if name in known]
+    return "".join(f" The environment takes '{name}': --set env.{name}=VALUE." for name in mine)
 
 
 def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
