@@ -277,7 +277,7 @@ def test_view_says_what_to_try_when_a_motion_is_not_finite(tmp_path, capsys):
         '<mujoco><option gravity="0 0 -1e38" timestep="0.01"/><worldbody><body>'
         '<joint type="slide" axis="0 0 1"/><geom size="0.1"/></body></worldbody></mujoco>'
     )
-    assert cli.main(["view", str(tmp_path / "a.xml")]) == 2
+    assert cli.main(["view", str(tmp_path / "a.xml"), "--pipeline", "spring"]) == 2
     said = capsys.readouterr().err
     told = re.search(r"not finite from ([\d.]+) s on", said)
     assert told, said
