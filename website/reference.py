@@ -51,12 +51,8 @@ VARIABLES = """## Environment variables
 | `BRAX_NATIVE=0` | XLA compiles the kernels, so that programs are slower. It shows whether a \
 fault is that of the [code generator](../code-generator.md), which compiles them otherwise. |
 | `BRAX_DUMP_IR=FOLDER` | Writes each kernel in all of its stages to a folder. |
-| `BRAX_PLUGINS=a,b` | Loads only these distributions and Brax's own, \
-see [Plugins](../plugins.md). |
-| `BRAX_PLUGINS_DISABLE=a,b` | Does not load these distributions. |
-| `BRAX_PLUGINS_AUTOLOAD=0` | Loads only Brax's own. |
-| `BRAX_PLUGINS_OVERRIDE=a,b` | Lets these distributions replace names and keys of others. |
-| `BRAX_PLUGINS_TRACE=1` | Prints every hook call to stderr. |
+| `BRAX_PLUGINS`, `BRAX_PLUGINS_DISABLE` and others | They say which plugins are loaded, \
+see [Switches](../plugins.md#switches). |
 | `JAX_NUM_CPU_DEVICES=N` | JAX's: the number of devices that a CPU is; `brax` sets it to the \
 number of cores. |
 """

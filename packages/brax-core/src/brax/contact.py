@@ -15,6 +15,7 @@ from brax.colliders.broad_phase import (
 )
 from brax.colliders.narrow_phase import Contacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, vec3, zero_vec
+from brax.impulses import every_contact
 from brax.kernels.batch_last import batch_last
 from brax.kernels.gather import picked
 from brax.mocap import placed
@@ -75,7 +76,7 @@ def touching(
         pos, normal = (jnp.where(touches[:, None], a, 0.0) for a in (found.pos, found.frame[:, 0]))
         return touches, pos, normal
     number, pos, normal = _touching_behind_boundary(sys, x, mocap)
-    count = sum(len(group.geom1) * group.collider.n_contacts for group in sys.collisions)
+    count = every_contact(sys)
     none = jnp.zeros((count, 3), pos.dtype)
     # Rows of the list that are not filled have no number, and nowhere to go.
     pos, normal = (none.at[number].set(a, mode="drop") for a in (pos, normal))

@@ -26,6 +26,7 @@ from brax.generalized.smooth_dynamics.forces import actuators_at, tendons_at
 from brax.generalized.smooth_dynamics.frames import world_frames
 from brax.generalized.smooth_dynamics.tendon_rotors import has_rotors
 from brax.generalized.stepper import StateForces, Stepper
+from brax.impulses import every_contact
 from brax.kinematics import link_frames
 from brax.pipeline import time_derivative
 from brax.spatial import Spatial
@@ -98,7 +99,7 @@ def contact_forces(
 ) -> jax.Array:
     """Return the force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
-    count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
+    count = every_contact(sys)
     listed = lists_contacts(sys) and not uses_broad_phase(sys)
     if uses_broad_phase(sys):
         count = sum(contact_widths(sys).values())
