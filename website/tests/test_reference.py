@@ -55,3 +55,5 @@ def test_commands_and_settings_are_there(site):
     assert all(f'id="brax-{name}"' in commands for name in ("train", "sweep", "plugins-list"))
     settings = (site / "reference/settings.html").read_text("utf-8")
     assert all(word in settings for word in ("clipping_epsilon", "num_timesteps", "[ant.cpu]"))
+    # Each setting has a meaning, the last cell of its row.
+    assert "<td></td>\n</tr>" not in settings and "</td>\n</tr>" in settings

@@ -382,6 +382,13 @@ def test_the_physics_is_randomized_by_name(monkeypatch, capsys):
     assert not Path("runs/c").exists()
 
 
+@pytest.mark.parametrize("name", ["backend", "ctrl_cost_weight"])
+def test_a_setting_of_the_environment_is_told_as_such(name, capsys):
+    assert cli.main(["train", "ant", "--set", f"{name}=1"]) == 2
+    told = f"The environment takes '{name}': --set env.{name}=VALUE."
+    assert capsys.readouterr().err.endswith(f"{told}\n")
+
+
 def test_a_trainer_gets_what_it_takes_and_must_return_what_it_should(monkeypatch, capsys):
     monkeypatch.setattr(Told, "train", staticmethod(Strict.train))
     args = ["train", "toy_point", "--trainer", "told", "--name"]

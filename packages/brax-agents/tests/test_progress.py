@@ -50,6 +50,16 @@ def test_lines_where_there_is_no_terminal():
     assert third.endswith("25%, 250 steps, 50 steps/s, 1:01 elapsed, 0:15 left")
 
 
+def test_the_remaining_time_is_that_of_the_whole_run():
+    def act(shown, clock):
+        for now, steps, speed in [(10.0, 100, 50.0), (20.0, 300, 400.0), (30.0, 400, 1.0)]:
+            clock.now = now
+            shown.update(steps, {**EVALUATION, "training/sps": speed})
+
+    # 300 steps in the 20 s from the first report to the last: 600 more take 40 s.
+    assert _shown(False, act).endswith("40%, 400 steps, 1 steps/s, 0:30 elapsed, 0:40 left\n")
+
+
 def test_only_what_a_trainer_reports_is_shown():
     def act(shown, clock):
         clock.now = 2.0

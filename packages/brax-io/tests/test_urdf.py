@@ -372,6 +372,10 @@ def test_what_is_unknown_is_told(tmp_path):
         "robot.urdf:21: <limit> attribute 'lowr' is unknown and has no effect. Did you mean "
         "'lower'?",
     ]
+    with pytest.warns(UserWarning) as caught:
+        urdf.loads(ARM.replace("</link>", "<contact/></link>"))
+    (line,) = str(caught[0].message).splitlines()
+    assert line == "robot.urdf:7 (and 1 more): <contact> is unknown and has no effect."
     (tmp_path / "arm.urdf").write_text(text)
     found = urdf.report(tmp_path / "arm.urdf", "spring")
     assert ("link", "fore", "supported", "") in found

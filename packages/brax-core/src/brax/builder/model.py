@@ -86,11 +86,26 @@ class ModelBuilder(Description):
         """Set options of the simulation.
 
         Args:
-            options: `timestep`, `gravity`, `integrator`; `vel_damping`, `ang_damping`,
-                `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`; `iterations`
-                and `ls_iterations`, None for what fits the cone; `sweeps`; `max_geom_pairs`,
-                `max_contact_points`; `time_of_impact`; `eulerdamp`; `filterparent`, which is False
-                if a link and its parent may collide.
+            options: any of these:
+
+                - `timestep` [s], `gravity` [m/s^2] in the world frame, and the name of the
+                  `integrator`;
+                - `vel_damping` and `ang_damping` [1/s]: each step multiplies velocities by
+                  `exp(rate * dt)`, so negative rates damp;
+                - `baumgarte_erp`: fraction of a penetration that is corrected in one step;
+                - `wind` [m/s] in the world frame, `density` [kg/m^3] and `viscosity` [Pa s] of the
+                  medium around the bodies;
+                - `cone`: `pyramidal` or `elliptic` friction cone, and `impratio`: stiffness of
+                  friction over that of the normal force, for the elliptic cone;
+                - `iterations` and `ls_iterations`: most steps of the Newton solver and of its line
+                  search; None for what fits the cone;
+                - `sweeps`: solver iterations over contacts and limits in `spring` and `positional`;
+                - `max_geom_pairs`: pairs of geoms that each collider tests, and
+                  `max_contact_points`: contacts of each `condim` that act at once;
+                - `time_of_impact`: True lets impacts act at their time within the step, which their
+                  derivatives need in `spring`;
+                - `eulerdamp`: True integrates the damping of joints implicitly;
+                - `filterparent`: False lets a link collide with its parent.
 
         Raises:
             ModelError: on a name that is not one of these.

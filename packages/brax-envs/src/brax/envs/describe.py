@@ -1,8 +1,10 @@
 """Descriptions of environments as tables, for the command line and the documentation."""
 
+import ast
 import dataclasses
 import inspect
-import re
+import itertools
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -82,8 +84,13 @@ def meaning(kind: type, field: str) -> str:
     """Return the docstring of a dataclass's field, from the class that last defined one."""
     for owner in kind.__mro__[:-1]:
         # Python does not keep the docstrings of fields, so they are read from the source.
-        pattern = rf'^    {field}: [^"]*?\n    """(.*?)"""'
-        found = re.search(pattern, inspect.getsource(owner), re.MULTILINE | re.DOTALL)
-        if found:
-            return " ".join(found[1].split())
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+        assert isinstance(definition, ast.ClassDef)
+        for node, text in itertools.pairwise(definition.body):
+            match node, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str() as found)),
+                ) if name == field:
+                    return " ".join(found.split())
     return ""

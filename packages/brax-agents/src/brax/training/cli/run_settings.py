@@ -48,15 +48,17 @@ def prepare_run(
     try:
         check(trainer, with_randomization(config, environment))
     except ConfigError as error:
-        raise ConfigError(f"{error}{_of_environment(env, settings)}") from error
+        raise ConfigError(f"{error}{_of_environment(env, environment, settings)}") from error
     env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
     return run_directory.Run(env, env_settings, trainer, with_absolute_paths(config)), environment
 
 
-def _of_environment(env: str, settings: Iterable[str]) -> str:
+def _of_environment(env: str, environment: Any, settings: Iterable[str]) -> str:
     """Return the end of a message on settings that a trainer refuses, if some are `env`'s."""
-    known = env_outputs.settings_of(plugins.get("environment", env)) or ()
-    mine = [name for name in settings if name in known]
+    known, _ = env_outputs.settings_of(plugins.get("environment", env))
+    # Our environments take the fields of a dataclass as well, which they keep.
+    parameters = getattr(environment, "parameters", None)
+    mine = [name for name in settings if name in known or hasattr(parameters, name)]
     return "".join(f" The environment takes '{name}': --set env.{name}=VALUE." for name in mine)
 
 

@@ -51,6 +51,8 @@ class Progress:
         self._sps = 0.0
         self._first = None if resumed else 0
         self._training = False
+        self._began: tuple[int, float] | None = None
+        self._pace = 0.0
         self._rows: list[tuple[str, ...]] = []
         self._stop = threading.Event()
         self._live: Live | None = None
@@ -92,6 +94,13 @@ class Progress:
         self._first = steps if self._first is None else self._first
         # A trainer that reports no speed is known to train by its steps.
         self._training = self._training or "training/sps" in metrics or steps > self._first
+        if self._training:
+            # The remaining time is that of the whole run's pace, evaluations included: the speed of
+            # a single report changes with every other program of the machine.
+            now = self._clock()
+            since, then = self._began = self._began or (steps, now)
+            trained = steps > since and now > then
+            self._pace = (steps - since) / (now - then) if trained else self._sps
         # Only evaluations make a row of the table.
         if "eval/episode_reward" not in metrics:
             return
@@ -119,7 +128,7 @@ class Progress:
             done = f"{min(self._steps / self._total, 1.0):.0%}, {done}"
         if not self._sps:
             return f"{done}, {elapsed} elapsed"
-        left = max(self._total - self._steps, 0) / self._sps
+        left = max(self._total - self._steps, 0) / self._pace
         return f"{done}, {self._sps:,.0f} steps/s, {elapsed} elapsed, {_duration(left)} left"
 
     def _render(self) -> RenderableType:

@@ -38,21 +38,20 @@ def make(name: str, **settings: object) -> Any:
     return env
 
 
-def settings_of(maker: Any) -> list[str] | None:
-    """Return the names of the settings that a function or class takes; None where it takes any."""
+def settings_of(maker: Any) -> tuple[list[str], bool]:
+    """Return the names of the settings that a function or class takes, and if it takes others."""
     try:
         parameters = inspect.signature(maker).parameters.values()
     except (TypeError, ValueError):  # of a builtin
-        return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        return [], True
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return names, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _check_settings(name: str, maker: object, settings: Mapping[str, object]) -> None:
     """Raise if the environment's constructor does not take a setting."""
-    known = settings_of(maker)
-    if known is None:
+    known, others = settings_of(maker)
+    if others:
         return
     for setting in settings:
         if setting not in known:

@@ -233,9 +233,16 @@ def _warn_unknown(root: Node) -> None:
 
     Most often they are misspelt.
     """
-    problems = [f"{node.place}: {node} {problem}" for node, problem in checks.unknown(root)]
-    if problems:
-        warnings.warn("\n".join(problems), stacklevel=4)
+    alike: dict[tuple[str, str], list[Node]] = {}
+    for node, problem in checks.unknown(root):
+        alike.setdefault((node.tag, problem), []).append(node)
+    if alike:
+        # A file that has such an element once often has it in every link.
+        lines = [
+            f"{first.place}{f' (and {len(others)} more)' * bool(others)}: {first} {problem}"
+            for (_, problem), (first, *others) in alike.items()
+        ]
+        warnings.warn("\n".join(lines), stacklevel=4)
 
 
 def _warn_inferred(root: Node) -> None:
