@@ -36,7 +36,7 @@ HEAD = """# Reference
 SETTINGS = """# Settings and presets
 
 `train` of an agent takes these settings as keyword arguments, and `brax train` takes them as
-`--set NAME=VALUE`. Values are checked before a run starts. [Training](../training.md) explains
+`--set NAME=VALUE`. Values are checked before a run starts. [Agents](../agents.md) explains
 which to change.
 
 A preset is a table of settings for an environment. Settings that it does not name have their

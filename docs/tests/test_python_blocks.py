@@ -36,7 +36,7 @@ RUN_ELSEWHERE = {
     "docs/contacts-that-jitter-or-sink.md": "",
     "docs/nan.md": "",
     "README.md": "",  # docs/tests/test_readme.py runs all of it
-    "docs/training.md": "class Lamp(Env)",  # packages/brax-agents/tests/test_docs.py
+    "docs/agents.md": "class Lamp(Env)",  # packages/brax-agents/tests/test_docs.py
 }
 SMALLER = {
     r"num_timesteps=[\d_]+": "num_timesteps=1",

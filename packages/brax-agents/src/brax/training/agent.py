@@ -69,7 +69,7 @@ class Agent:
 
         Args:
             environment: environment to learn, not yet batched.
-            **settings: fields of the agent's `config` and `runtime`; `docs/training.md` lists them.
+            **settings: fields of the agent's `config` and `runtime`; `docs/agents.md` lists them.
 
         Returns:
             `make_policy(params, deterministic=False)`, the parameters, a named tuple that begins

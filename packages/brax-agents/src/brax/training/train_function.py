@@ -21,7 +21,7 @@ Args:
     num_timesteps: environment steps to train for, rounded up to whole training steps; 0 returns
         the first parameters. With `restore_checkpoint_path` it includes the steps that the
         checkpoint has behind it.{alternative}
-    **settings: fields of `{config}` and `{runtime}`; `docs/training.md` lists them.
+    **settings: fields of `{config}` and `{runtime}`; `docs/agents.md` lists them.
 
 Returns:
     `make_policy(params, deterministic=False)`, the parameters `({params})`,

@@ -1,7 +1,7 @@
 """Types of the keyword arguments of every agent's `train`.
 
 `hatch run settings` writes this module from the agents' dataclasses, and a test compares the two.
-Editors complete from it, and type checkers refuse other names and types. `docs/training.md` has
+Editors complete from it, and type checkers refuse other names and types. `docs/agents.md` has
 defaults and meanings.
 """
 
