@@ -14,7 +14,9 @@ from native_lab import form_of, kernel_of
 from brax.kernels.batch_last import BACKENDS, batch_last
 from brax.kernels.codegen import cpu, xla
 from brax.kernels.codegen.backend import compiled
+from brax.kernels.codegen.call import Known
 from brax.kernels.codegen.explain import Outcome
+from brax.kernels.codegen.loop_constants import with_constants_in_loops
 from brax.kernels.codegen.unrolling import unrolled
 
 
@@ -80,3 +82,34 @@ def test_an_unrolled_loop_computes_the_same():
     (inner,) = [x for x in outer.params["jaxpr"].eqns if x.primitive.name == "scan"]
     assert (outer.params["unroll"], inner.params["unroll"]) == (1, 3)
     assert jaxpr_as_fun(closed)(jnp.float32(3.0)) == [192.0]
+
+
+def decayed(x, rate, gain):
+    """Return x (n, batch) after two rounds that each halve it thrice and then multiply it."""
+    rate, gain = jax.lax.optimization_barrier((rate, gain))
+    kept = 1.0 - rate
+    inner = functools.partial(jax.lax.fori_loop, 0, 3, lambda i, x: kept * x)
+    return (jax.lax.fori_loop(0, 2, lambda i, x: gain * inner(x), x),)
+
+
+def test_loops_hold_known_numbers_and_what_follows_from_them():
+    x, rate, gain = jnp.asarray([[64.0, 128.0]]), jnp.full((1, 1), 0.5), jnp.asarray([[4.0, 2.0]])
+    closed = jax.make_jaxpr(decayed)(x, rate, gain)
+    changed = with_constants_in_loops(closed, [None, Known(rate[:, 0]), None])
+    (outer,) = [eqn for eqn in changed.eqns if eqn.primitive.name == "scan"]
+    (inner,) = [eqn for eqn in outer.params["jaxpr"].eqns if eqn.primitive.name == "scan"]
+    for loop in (outer, inner):
+        held = [eqn.primitive.name for eqn in loop.params["jaxpr"].eqns[:2]]
+        assert held == ["constant", "sub"]
+    # 64 / 2^6 * 4^2 and 128 / 2^6 * 2^2, for every rate that is given: the known one is used.
+    lowered = jax.jit(jaxpr_as_fun(changed)).lower(x, 0 * rate, gain)
+    assert "optimization_barrier" not in lowered.as_text()
+    assert lowered.compile()(x, 0 * rate, gain)[0].tolist() == [[16.0, 8.0]]
+
+
+def test_results_on_a_gpu_keep_the_layout_of_the_kernel(monkeypatch):
+    """Otherwise XLA gives the layout of a batch on the first axis to the operations before."""
+    monkeypatch.setenv("BRAX_NATIVE", "0")
+    step = jax.jit(jax.vmap(batch_last(lambda x: x * x - 1)))
+    lowered = step.trace(jnp.ones((3, 2))).lower(lowering_platforms=("cuda",)).as_text()
+    assert "LayoutConstraint" in lowered

@@ -301,9 +301,10 @@ def _lower(
     def called(*operands: jax.Array) -> list[jax.Array]:
         sharded = any(jax.typeof(x).sharding.spec[-1] is not None for x in operands)
         sizes = tuple(x.shape[-1] for x in operands)
-        form = Form(platform, sizes, sharded, place.devices, place.per_device, known)
+        export = exported(ctx)
+        form = Form(platform, sizes, sharded, place.devices, place.per_device, known, export)
         # Another process knows no native functions, and JAX exports no calls of them.
-        mine = (xla,) if exported(ctx) else backends
+        mine = (xla,) if export else backends
         return _placed(fun, operands, compiled(kernel, form, mine))
 
     return mlir.lower_fun(called, multiple_results=True)(ctx, *operands)

@@ -114,6 +114,8 @@ class Form(NamedTuple):
     """True if each device has a program of its own, for its part of the batch."""
     known: tuple[Known | None, ...] = ()
     """The operands whose numbers are known while the program is lowered; empty if none are."""
+    exported: bool = False
+    """True if the program is for `jax.export`, which takes XLA's own operations only."""
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ import functools
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,6 +123,14 @@ def called(eqn: Any) -> Body:
         if eqn.params.get(parameter) is not None:
             return _body(eqn.params[parameter])
     raise UnknownForm(f"the operation '{eqn.primitive.name}' has no parameter 'jaxpr'")
+
+
+def changed(jaxpr: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a jaxpr, open or closed, whose open jaxpr is changed by a function."""
+    body = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    new = change(body)
+    # Since JAX 0.11 an open jaxpr and a closed one are the same.
+    return new if body is jaxpr else jaxpr.replace(jaxpr=new)
 
 
 class Branches(NamedTuple):
