@@ -31,13 +31,13 @@ TARGET = "sm_90"
 BATCH = 8192
 
 BOUNDS = {
-    ("ant", "spring"): (500, 280, 22),
-    ("ant", "positional"): (625, 350, 25),
+    ("ant", "spring"): (470, 275, 22),
+    ("ant", "positional"): (550, 345, 25),
     ("ant", "generalized"): (860, 525, 18),
-    ("halfcheetah", "spring"): (1110, 520, 25),
-    ("halfcheetah", "positional"): (1240, 615, 28),
+    ("halfcheetah", "spring"): (825, 495, 25),
+    ("halfcheetah", "positional"): (1080, 595, 28),
     ("halfcheetah", "generalized"): (830, 425, 15),
-    ("humanoid", "spring"): (960, 565, 27),
+    ("humanoid", "spring"): (900, 560, 27),
     ("humanoid", "positional"): (1070, 600, 31),
     ("humanoid", "generalized"): (1215, 745, 26),
 }
