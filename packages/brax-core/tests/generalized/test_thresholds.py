@@ -23,6 +23,7 @@ THRESHOLDS = {
     (newton, "MAX_UNROLLED_SUM_ROWS"): 1,
     (newton, "MAX_UNROLLED_LINE_SEARCH"): 0,
     (broad_phase, "MIN_LISTED_POINTS"): 1,
+    (broad_phase, "BOXED_PAIRS"): 1,
     (components, "MOST_SLICES"): 0,
 }
 """Values at which a model of a few degrees of freedom counts as large."""

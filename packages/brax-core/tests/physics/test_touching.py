@@ -8,7 +8,7 @@ import pytest
 from brax import contact
 from brax.base import Transform
 from brax.builder import ModelBuilder
-from brax.colliders.broad_phase import MIN_LISTED_POINTS
+from brax.colliders.broad_phase import BOXED_PAIRS, MIN_LISTED_POINTS
 
 
 def boxes(count):
@@ -22,13 +22,14 @@ def boxes(count):
     return model.build()
 
 
-@pytest.mark.parametrize("count", [2, 6])
+@pytest.mark.parametrize("count", [2, 6, 13])
 def test_touching_contacts_are_those_of_all_that_overlap(count):
     sys = boxes(count)
     points = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
-    assert (points >= MIN_LISTED_POINTS) == (count == 6)  # listed, and not
+    assert (points >= MIN_LISTED_POINTS) == (count > 2)  # listed, and not
+    assert (count * (count - 1) // 2 >= BOXED_PAIRS) == (count == 13)
     rng = np.random.default_rng(0)
-    pos = jnp.asarray(rng.uniform(0, 0.7, (8, count, 3)), jnp.float32)
+    pos = jnp.asarray(rng.uniform(0, 0.35 * count ** (2 / 3), (8, count, 3)), jnp.float32)
     turn = rng.standard_normal((8, count, 4))
     rot = jnp.asarray(turn / np.linalg.norm(turn, axis=-1, keepdims=True), jnp.float32)
     frames = Transform(pos, rot)

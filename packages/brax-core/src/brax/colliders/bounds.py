@@ -19,6 +19,7 @@ from brax.colliders.interface import GeometryType, Shape
 from brax.colliders.narrow_phase import height_table, vertices
 from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import Mat3, Vec3, normalize, rows
+from brax.kernels.gather import picked
 
 FACE_CORNERS = 4
 """`GeometryType.corners` of shapes with flat faces."""
@@ -72,6 +73,18 @@ class BoundedShapes(NamedTuple):
             return self.box.middle.dot(local) + self.box.half.dot(along)
         ahead = Vec3(*(c[None] for c in local))
         return self.kind.support(self.shape, ahead).dot(ahead)[0]
+
+    def world_box(self) -> tuple[Vec3, Vec3]:
+        """Return the least and the most coordinates of the shapes, (pairs, 1 or batch) [m]."""
+        zero, one = jnp.zeros_like(self.shape.pos.x), jnp.ones_like(self.shape.pos.x)
+        axes = Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)
+        least = Vec3(*(self.extent(-axis) for axis in axes))
+        most = Vec3(*(self.extent(axis) for axis in axes))
+        return self.shape.pos - least, self.shape.pos + most
+
+    def picked(self, index: jax.Array) -> "BoundedShapes":
+        """Gather some of the shapes, by indices that differ between environments."""
+        return BoundedShapes(self.kind, *picked((self.shape, self.box), index))
 
     def centre(self) -> Vec3:
         """Return the centres of the bounding boxes, or the origins without such, world axes [m]."""

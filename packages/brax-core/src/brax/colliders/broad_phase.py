@@ -6,6 +6,8 @@ margin are listed. The lists change as the model moves. Their lengths are fixed 
 of arrays are; what is not filled is passed over in chunks.
 """
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -45,6 +47,9 @@ MIN_LISTED_POINTS = 48
 
 MAX_CHUNK = 4
 """Most pairs or contacts that are worked on together, or passed over together."""
+
+BOXED_PAIRS = 64
+"""Least number of pairs of a group that are first compared by boxes along the world's axes."""
 
 FAR = 1e3
 """Distance of an empty contact [m]: beyond all margins."""
@@ -281,18 +286,20 @@ def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames, reach: jax
 
 def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax.Array) -> _Tested:
     """List the candidate pairs of a collider by the bounds of their gaps, and test those."""
-    first, second = pair_geoms(sys)
-    sides = [side[entry.pairs] for side in (first, second)]
-    ends = np.cumsum([len(sys.collisions[i].geom1) for i in entry.groups])[:-1]
+    sides = [side[entry.pairs] for side in pair_geoms(sys)]
+    # Which pairs are near has no derivative.
+    still, margin = jax.lax.stop_gradient((geoms, rows(reach, entry.pairs.tolist())))
+    ends = np.cumsum([0, *(len(sys.collisions[i].geom1) for i in entry.groups)]).tolist()
     # The pairs of each group have the same two types.
-    parts = [
-        least_gap(*(BoundedShapes.of(sys, geoms, side[pairs]) for side in (first, second)))
-        for pairs in np.split(entry.pairs, ends)
-    ]
-    gap = jax.lax.stop_gradient(join(parts) - rows(reach, entry.pairs.tolist()))
-    # A bound below zero means that the pair may touch. NaN counts, so that the result shows it.
+    number, near = join(
+        [
+            _near_pairs(sys, still, [side[a:b] for side in sides], margin[a:b], a)
+            for a, b in itertools.pairwise(ends)
+        ]
+    )
     most = _whole(entry.kept)
-    index, found = flagged(~(gap >= 0), most)
+    place, found = flagged(near, most)
+    index = picked(number, place)
     count, points = jnp.minimum(found, entry.kept), entry.collider.n_contacts
     overflow = found - count
     # The program of convex shapes is long: it is there for one pair, not for several.
@@ -329,6 +336,60 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
     # Axes (chunks, points, pairs, batch) become (all points, batch).
     touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
     return _Tested(touch, near, pair, number, overflow)
+
+
+def _near_pairs(
+    sys: System, geoms: Shape, sides: list[np.ndarray], reach: jax.Array, start: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return which pairs of a group may be within reach, by lower bounds of their gaps.
+
+    Args:
+        sys: the model.
+        geoms: all geoms in the world.
+        sides: the first and the second geom of each pair.
+        reach: the reach of each pair, (pairs, 1 or batch).
+        start: the number of the first pair.
+
+    Returns:
+        Numbers of pairs, and whether they may be within reach, both (pairs, batch). Each number is
+        there once at most, in order; pairs that are not there are beyond reach.
+    """
+    kinds = [sys.geom_types[side[0]] for side in sides]
+    endless = any(kind.has_heights or isinstance(kind, PlaneGeometry) for kind in kinds)
+    if len(reach) < BOXED_PAIRS or endless:
+        near = _is_near([BoundedShapes.of(sys, geoms, side) for side in sides], reach)
+        every = start + jnp.arange(len(reach), dtype=jnp.int32)[:, None]
+        return jnp.broadcast_to(every, near.shape), near
+    # Most pairs of many are far apart, which boxes along the world's axes tell: each geom has one,
+    # and a pair of them needs six differences.
+    which, place = zip(*(np.unique(side, return_inverse=True) for side in sides), strict=True)
+    shapes = [BoundedShapes.of(sys, geoms, geom) for geom in which]
+    boxes = [shape.world_box() for shape in shapes]
+    (low, high), (low2, high2) = (
+        rows(box, index.tolist()) for box, index in zip(boxes, place, strict=True)
+    )
+    gaps = [*(low - high2), *(low2 - high)]
+    index, found = flagged(~(functools.reduce(jnp.maximum, gaps) >= reach), len(reach))
+
+    def near_of(index: jax.Array) -> jax.Array:
+        own = [
+            shape.picked(jnp.asarray(at, jnp.int32)[index])
+            for shape, at in zip(shapes, place, strict=True)
+        ]
+        return _is_near(own, picked(reach, index))
+
+    size = chunk_size(len(reach))
+    needed, chunks = chunks_needed(found, len(reach), size), in_chunks(index, len(reach) // size)
+    near = map_needed(needed, near_of, chunks, empty(near_of, index[:size]))
+    some = jnp.arange(len(reach))[:, None] < found
+    return start + index, near.reshape(len(reach), -1) & some
+
+
+def _is_near(sides: Sequence[BoundedShapes], reach: jax.Array) -> jax.Array:
+    """Return whether pairs of shapes, the first and the second of each, may be within reach."""
+    first, second = sides
+    # A bound below zero means that they may. NaN counts, so that the result shows it.
+    return ~(least_gap(first, second) - reach >= 0)
 
 
 def _are_apart(
