@@ -151,7 +151,8 @@ def command(found: click.Command, name: str, level: int) -> Iterator[str]:
 
 def plain(text: str) -> str:
     """Return a text so that Markdown shows it as it is, on one line."""
-    return re.sub(r"([\[\]<>*|])", r"\\\1", " ".join(text.split()))
+    escaped = re.sub(r"([\[\]*|])", r"\\\1", " ".join(text.split()))
+    return escaped.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def settings() -> str:

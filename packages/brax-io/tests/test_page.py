@@ -238,6 +238,17 @@ def test_tab_reaches_every_control_and_shows_where_it_is(visit):
         assert style != "none" and width >= 2, name
 
 
+def test_keys_work_before_anything_has_the_focus(visit):
+    page = visit.page
+    page.evaluate("document.activeElement.blur()")
+    card = page.locator(".bx-keys")
+    assert card.is_hidden()
+    page.keyboard.press("?")
+    card.wait_for()
+    page.keyboard.press("?")
+    assert card.is_hidden()
+
+
 def test_the_focused_control_reacts_to_keys(visit):
     page = visit.page
     visit.seek(5)

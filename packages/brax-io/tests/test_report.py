@@ -43,6 +43,35 @@ def test_each_pipeline_says_what_it_makes_of_a_model():
         findings("sprig")
 
 
+@pytest.mark.parametrize(
+    ("given", "feature", "effective"),
+    [
+        (
+            '<custom><numeric name="sweeps" data="9"/></custom>',
+            contracts.SWEEPS,
+            "spring positional",
+        ),
+        (
+            '<custom><numeric name="baumgarte_erp" data=".2"/></custom>',
+            contracts.BAUMGARTE,
+            "spring",
+        ),
+        ('<option><flag eulerdamp="disable"/></option>', contracts.EXPLICIT_DAMPING, "generalized"),
+        ('<option impratio="9"/>', contracts.IMPEDANCE_RATIO, "generalized"),
+    ],
+)
+def test_an_option_without_effect_is_reported(given, feature, effective):
+    model = mujoco.MjModel.from_xml_string(MODEL.replace("<worldbody>", f"{given}<worldbody>"))
+    status = {e: {row[1]: row[2] for row in mjcf.report(model, e)}.get(feature) for e in ENGINES}
+    without = dict.fromkeys(ENGINES, "approximated")
+    assert status == without | dict.fromkeys(effective.split(), "supported")
+    assert not [
+        row
+        for row in mjcf.report(mujoco.MjModel.from_xml_string(MODEL), "spring")
+        if row[1] == feature
+    ]
+
+
 def test_an_integrator_that_a_pipeline_cannot_run_is_refused():
     system = mjcf.loads(MODEL).replace(integrator=plugins.get("integrator", "rk4"))
     rows = plugins.get("pipeline", "spring").report(system)

@@ -195,6 +195,11 @@ def changed(old, new):
             r"robot\.urdf:3: <link name='upper'>: inertia must satisfy .*found value='2', ixx='9'",
         ),
         (
+            changed('ixx="0.1"', 'ixx="0"'),
+            r"<link name='upper'>: .*positive eigenvalues.*ixx='0'.*"
+            '<compiler boundinertia="1e-4"/> in an element <mujoco> of the robot',
+        ),
+        (
             changed('value="2"', 'value="heavy"'),
             r"robot\.urdf:4: .*bad format in attribute 'value'",
         ),
@@ -380,9 +385,9 @@ def test_what_is_unknown_is_told(tmp_path):
     found = urdf.report(tmp_path / "arm.urdf", "spring")
     assert ("link", "fore", "supported", "") in found
     ignored = {(element, reason) for element, _, status, reason in found if status == "ignored"}
-    assert ("transmission", "only motors=True reads it (arm.urdf:13)") in ignored
+    assert ("transmission", "only urdf.load(..., motors=True) reads it (arm.urdf:13)") in ignored
     assert ("gazebo", "for another simulator (arm.urdf:21)") in ignored
-    assert ("limit", "effort: only motors=True reads it (arm.urdf:16)") in ignored
+    assert ("limit", "effort: only urdf.load(..., motors=True) reads it (arm.urdf:16)") in ignored
     assert any(element == "dinamics" for element, _ in ignored)
 
 

@@ -172,12 +172,22 @@ def check_step(
     return act
 
 
+DEFAULT_SWEEPS = 4
+"""Sweeps of `spring` and `positional` over contacts and limits, unless a model sets them."""
+
+DEFAULT_BAUMGARTE_ERP = 0.1
+"""Share of a penetration by which a step of `spring` pushes bodies apart, likewise."""
+
 UNTESTED_CONTACTS = "more candidate pairs than are tested (max_geom_pairs, max_contact_points)"
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
 SOFTNESS = "soft contacts, limits, dry friction and equality constraints (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
+BAUMGARTE = "another share of a penetration that a step corrects (baumgarte_erp)"
+SWEEPS = "another number of sweeps over contacts and limits (sweeps)"
+EXPLICIT_DAMPING = "explicit damping of joints (the flag eulerdamp)"
+IMPEDANCE_RATIO = "friction stiffer than the normal force (impratio)"
 SITE_LIMITS = (
     "bounds of a joint's actuators (actuatorfrcrange) together with actuators on sites, ball or "
     "free joints, or spatial tendons"
@@ -238,6 +248,10 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     TENDON_ARMATURE: lambda s: any(s.tendon_rotor),
     FREE_JOINT_RESISTANCE: _has_free_joint_resistance,
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
+    BAUMGARTE: lambda s: not np.allclose(s.baumgarte_erp, DEFAULT_BAUMGARTE_ERP),
+    SWEEPS: lambda s: s.opt.sweeps != DEFAULT_SWEEPS,
+    EXPLICIT_DAMPING: lambda s: not s.opt.eulerdamp,
+    IMPEDANCE_RATIO: lambda s: not np.allclose(s.opt.impratio, 1),
 }
 """Features of models that a pipeline may lack or approximate, each with a test for it."""
 
@@ -258,6 +272,8 @@ APPROXIMATE_IN_MAXIMAL = {
     SOFTNESS: "they are hard",
     PYRAMID: "friction cones are round",
     TORSIONAL_FRICTION: "each is bounded separately, whether or not the contact slides",
+    EXPLICIT_DAMPING: "it has no effect; the damping of joints is always implicit",
+    IMPEDANCE_RATIO: "it has no effect; contacts are hard",
 }
 """Features that the pipelines in maximal coordinates approximate, and how."""
 

@@ -182,6 +182,10 @@ export class Controls {
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `The scene of ${this.model.title}`);
     this.root.addEventListener("keydown", (event) => this.key(event));
+    // A page of its own takes keys before anything has the focus. In another page they may be for that one.
+    if (window === window.top) {
+      document.body.addEventListener("keydown", (event) => event.target === document.body && this.key(event));
+    }
     let from = [0, 0];
     canvas.addEventListener("pointerdown", (event) => (from = [event.offsetX, event.offsetY]));
     canvas.addEventListener("click", ({ offsetX: x, offsetY: y }) => {
@@ -192,7 +196,7 @@ export class Controls {
 
   key(event) {
     // A focused control, such as the slider, handles its own keys.
-    if (event.target !== this.root && event.target.tagName !== "CANVAS") return;
+    if (![this.root, document.body].includes(event.target) && event.target.tagName !== "CANVAS") return;
     if (this.keys.press(event)) event.preventDefault();
   }
 

@@ -341,11 +341,12 @@ class Option(Base):
     """Passes over contacts and limits in `spring` and `positional`. More passes carry an impact
     through more bodies, and support heavier bodies on light ones."""
     max_geom_pairs: int = static()
-    """Number of nearest geom pairs that each collider tests at a state. 0 means all, or 64 in
-    models with more than 1000 possible contact points."""
+    """Number of pairs of geoms that each collider tests at a state, of those that may be within
+    their margins. 0 means all; in models with more than 1000 possible contact points 64, or 6 for
+    each tree if that is more."""
     max_contact_points: int = static()
-    """Number of nearest contacts of each dimension that act at once. 0 means all, or 128 in models
-    with more than 1000 possible contact points."""
+    """Number of contacts of each dimension that act at once. 0 means all; in models with more than
+    1000 possible contact points 128, or 12 for each tree if that is more."""
     time_of_impact: bool = static()
     """True if `spring` resolves impacts at their time within a step, which makes the derivatives of
     bounces right. `positional` always does."""

@@ -94,7 +94,8 @@ class System(Base):
     ang_damping: jax.Array
     """Growth rate of angular velocities [1/s], as `vel_damping`, shape ()."""
     baumgarte_erp: jax.Array
-    """Share of a penetration that one step corrects (error reduction parameter), shape ()."""
+    """Share of a penetration by which one step of `spring` pushes bodies apart (error reduction
+    parameter), shape (). The other pipelines do not read it."""
     link_names: tuple[str, ...] = static()
     """Name of each link, parents before children."""
     link_parents: tuple[int, ...] = static()

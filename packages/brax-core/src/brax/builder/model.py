@@ -22,6 +22,7 @@ from brax.builder.description import Description
 from brax.builder.elements import OPTION, Element, Vector, vectors
 from brax.builder.fuse_static import FusedDescription, fuse_static
 from brax.colliders import CollisionGroup
+from brax.contracts import DEFAULT_BAUMGARTE_ERP, DEFAULT_SWEEPS
 from brax.errors import BraxError, ModelError, closest
 from brax.generalized.constraints.inverse_weights import inverse_weights
 from brax.integrators import DEFAULT_INTEGRATOR
@@ -65,7 +66,7 @@ class ModelBuilder(Description):
             "integrator": DEFAULT_INTEGRATOR,
             "vel_damping": 0.0,
             "ang_damping": 0.0,
-            "baumgarte_erp": 0.1,
+            "baumgarte_erp": DEFAULT_BAUMGARTE_ERP,
             "wind": (0.0, 0.0, 0.0),
             "density": 0.0,
             "viscosity": 0.0,
@@ -73,7 +74,7 @@ class ModelBuilder(Description):
             "cone": model_checks.CONES[0],
             "iterations": None,
             "ls_iterations": None,
-            "sweeps": 4,
+            "sweeps": DEFAULT_SWEEPS,
             "max_geom_pairs": 0,
             "max_contact_points": 0,
             "time_of_impact": False,
@@ -92,7 +93,8 @@ class ModelBuilder(Description):
                   `integrator`;
                 - `vel_damping` and `ang_damping` [1/s]: each step multiplies velocities by
                   `exp(rate * dt)`, so negative rates damp;
-                - `baumgarte_erp`: fraction of a penetration that is corrected in one step;
+                - `baumgarte_erp`: fraction of a penetration by which one step of `spring` pushes
+                  bodies apart, 0.1 by default;
                 - `wind` [m/s] in the world frame, `density` [kg/m^3] and `viscosity` [Pa s] of the
                   medium around the bodies;
                 - `cone`: `pyramidal` or `elliptic` friction cone, and `impratio`: stiffness of

@@ -13,7 +13,15 @@ import jax.numpy as jnp
 from brax import impulses
 from brax.base import Force, State, System
 from brax.colliders.broad_phase import contact_widths, lists_contacts, uses_broad_phase
-from brax.contracts import ADHESION_LIMITS, DAMPING, ELASTICITY, TIME_OF_IMPACT, UNTESTED_CONTACTS
+from brax.contracts import (
+    ADHESION_LIMITS,
+    BAUMGARTE,
+    DAMPING,
+    ELASTICITY,
+    SWEEPS,
+    TIME_OF_IMPACT,
+    UNTESTED_CONTACTS,
+)
 from brax.forces.external import external_forces
 from brax.generalized.constraints.constraint_layout import constraint_layout
 from brax.generalized.constraints.evaluation import softness
@@ -35,6 +43,8 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",
         DAMPING: "it has no effect; joints have their own",
+        BAUMGARTE: "it has no effect; solref takes its place",
+        SWEEPS: "it has no effect; iterations takes its place",
         UNTESTED_CONTACTS: "as many as the lists hold act; State.overflow counts those left out",
     }
 

@@ -4,6 +4,9 @@ Source: Mueller, Macklin, Chentanez, Jeschke, Kim (2020), Detailed Rigid Body Si
 Extended Position Based Dynamics. Departures: `docs/positional.md`.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import jax
 
 from brax import contracts, impulses
@@ -24,7 +27,9 @@ class Positional(Pipeline[PositionalProblem, PositionalState]):
 
     name = "positional"
     lacks = (*contracts.NOT_IN_MAXIMAL, contracts.SITE_LIMITS)
-    approximates = contracts.APPROXIMATE_IN_MAXIMAL
+    approximates: ClassVar[Mapping[str, str]] = contracts.APPROXIMATE_IN_MAXIMAL | {
+        contracts.BAUMGARTE: "it has no effect; a step corrects the whole of a penetration",
+    }
     reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> PositionalProblem:

@@ -61,7 +61,7 @@ def render(
     """Show an episode of a trained agent, from its RUN or one of its checkpoints.
 
     The page contains one episode of at most --steps steps. It is written to the run's rollout.html
-    unless --output names a file; FILE.mp4 and FILE.gif are films.
+    unless --output names a file; FILE.mp4, FILE.gif and FILE.png, which is large, are films.
     """
     from brax.io.viewer import rollout
 
@@ -112,7 +112,7 @@ def view(
     With --keyframe it starts at the keyframe of that name, under its controls.
 
     The page is written to the current directory, named after the model, unless --output names a
-    file; FILE.mp4 and FILE.gif are films.
+    file; FILE.mp4, FILE.gif and FILE.png, which is large, are films.
 
     With --live nothing is written: a page at 127.0.0.1 shows TARGET move in real time until Ctrl-C.
     TARGET can then also be the name of an environment, which gets random actions, or a run or one
@@ -128,7 +128,9 @@ def view(
     if not model.is_file():
         raise ConfigError(f"there is no file '{target}'; runs and environments need --live")
     path = _writable(output or Path(model.stem + ".html"))
-    rollout.passive(model, seconds or 5.0, pipeline, keyframe, forces).save(path)
+    seconds = seconds or 5.0
+    click.echo(f"compiling {pipeline}, then simulating {seconds:g} s of {model.name}", err=True)
+    rollout.passive(model, seconds, pipeline, keyframe, forces).save(path)
     _finish(path, show)
 
 

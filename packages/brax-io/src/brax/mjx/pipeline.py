@@ -19,6 +19,8 @@ from brax.mjx.model import geom_links, library, link_bodies, mjx_model, problems
 APPROXIMATED = {
     contracts.ELASTICITY: "it has no effect; the softness of contacts takes its place",
     contracts.DAMPING: "it has no effect; joints have their own",
+    contracts.BAUMGARTE: "it has no effect; solref takes its place",
+    contracts.SWEEPS: "it has no effect; iterations takes its place",
 }
 
 REFUSED = (contracts.TIME_OF_IMPACT, contracts.ADHESION, contracts.ADHESION_LIMITS)

@@ -152,6 +152,16 @@ def _mass_hint(node: Node, source: ModelSource) -> str:
     return f"; found {', '.join(found)}" if found else "; give it a geom or an <inertial>"
 
 
+def _eigenvalue_hint(node: Node, source: ModelSource) -> str:
+    # balanceinertia, which other messages recommend, does not mend it.
+    return (
+        f"{_mass_hint(node, source)}. No body has such an inertia: correct it, or replace moments "
+        'below 1e-4 by that: <compiler boundinertia="1e-4"/>'
+        + " in an element <mujoco> of the robot"
+        * (node.tag == "link")
+    )
+
+
 def _orientation_hint(node: Node, source: ModelSource) -> str:
     return f": found {', '.join(k for k in _ORIENTATIONS if k in node.attributes)}"
 
@@ -202,6 +212,7 @@ _HINTS: tuple[tuple[str, Callable[..., str]], ...] = (
     (r"invalid keyword: '(.*)'", _keyword_hint),
     (r"size (\d+) must be positive", _size_hint),
     (r"mass.*(?:negative|larger than)|inertia must satisfy", _mass_hint),
+    (r"inertia must have positive eigenvalues", _eigenvalue_hint),
     (r"multiple orientation", _orientation_hint),
     (r"repeated name '(.*)' in", _repeat_hint),
     (r"range\[0\] should be smaller", _range_hint),

@@ -60,9 +60,9 @@ _KNOWN = {
 _PASSED_OVER = {
     "material": "the viewer has its own colours",
     "visual": "only for display",
-    "transmission": "only motors=True reads it",
+    "transmission": "only urdf.load(..., motors=True) reads it",
     "gazebo": "for another simulator",
-    "ros2_control": "only motors=True reads it",
+    "ros2_control": "only urdf.load(..., motors=True) reads it",
     "sensor": "no sensor is read",
     "safety_controller": "for a controller",
     "calibration": "for a controller",
@@ -108,7 +108,7 @@ def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
                 yield node, "the joint is fixed"
             elif node.tag == "limit":
                 if "effort" in node.attributes:
-                    yield node, "effort: only motors=True reads it"
+                    yield node, "effort: only urdf.load(..., motors=True) reads it"
                 if "velocity" in node.attributes:
                     yield node, "velocity: no actuator has a limit of velocity"
 
