@@ -26,14 +26,18 @@ import jax
 
 from brax import envs
 from brax.env import wrap
+from brax.plugins.outputs.trainer import load_policy
 from brax.training.analysis import curves
 from brax.training.checkpoints import run_directory
+from brax.training.runner.acting import over_batch
 from brax.training.runner.evaluator import Evaluator
 
 METRIC = "eval/episode_reward"
 RESULTS = about.ROOT / "benchmarks" / "results" / "learning"
 BRAX = (sys.executable, "-c", "import sys; from brax.cli import main; sys.exit(main())")
-RANDOM_EPISODES = 128
+EPISODES = 128
+NEAR = 0.05
+"""Distance [m] at which the pusher's object is at its goal."""
 
 
 @click.group()
@@ -101,7 +105,7 @@ def learned(folders: Sequence[Path]) -> dict[str, Any]:
 
 
 def seen(folder: Path) -> dict[str, float]:
-    """Return what one would see of a run's last evaluation: speed [m/s] and targets an episode."""
+    """Return what one would see of a run's last policy: speed [m/s], targets, objects in place."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     last = [report for report in map(json.loads, lines) if METRIC in report][-1]
     found = {}
@@ -111,18 +115,40 @@ def seen(folder: Path) -> dict[str, float]:
         environment: Any = envs.get_environment(run_directory.read(folder).environment)
         weight = environment.parameters.hit_reward
         found["targets"] = last["eval/episode_reward_hit"] / weight
+    if "eval/episode_reward_near" in last:
+        found["placed"] = 100 * placed(folder)
     return {key: float(f"{value:.3g}") for key, value in found.items()}
+
+
+def placed(folder: Path) -> float:
+    """Return the share of episodes in which the pusher's object ends within 5 cm of the goal."""
+    record = run_directory.read(folder)
+    environment: Any = envs.get_environment(record.environment)
+    policy = over_batch(load_policy(record.trainer, folder, environment, deterministic=True))
+    length = record.config["episode_length"]
+    batched = wrap(environment, episode_length=length)
+
+    def step(state: Any, key: jax.Array) -> tuple[Any, None]:
+        return batched.step(state, policy(state.obs, key)[0]), None
+
+    @jax.jit
+    def last(key: jax.Array) -> jax.Array:
+        state = batched.reset(jax.random.split(key, EPISODES))
+        return jax.lax.scan(step, state, jax.random.split(key, length))[0].metrics["reward_dist"]
+
+    distance = -last(jax.random.key(0)) / environment.parameters.dist_reward_weight
+    return float((distance < NEAR).mean())
 
 
 def random_return(env: str, settings: Mapping[str, Any]) -> float:
     """Mean return of actions drawn evenly, in episodes as the recipe has them."""
     environment = envs.get_environment(env)
     length, repeat = settings.get("episode_length", 1000), settings.get("action_repeat", 1)
-    shape = (RANDOM_EPISODES, environment.action_size)
+    shape = (EPISODES, environment.action_size)
     evaluator = Evaluator(
         wrap(environment, episode_length=length, action_repeat=repeat),
         lambda _: lambda obs, key: (jax.random.uniform(key, shape, minval=-1, maxval=1), {}),
-        RANDOM_EPISODES,
+        EPISODES,
         length,
         repeat,
         jax.random.key(0),

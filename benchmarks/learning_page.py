@@ -29,7 +29,8 @@ its settings. To train one of them yourself, run the command in its row. The com
 `brax train` ends with the range of these returns, to which you can compare your own.
 
 - `return` is the mean over seeds of the last evaluation; the next column has each seed's.
-- `seen` is what an onlooker would see: the mean speed, or the targets reached in an episode.
+- `seen` is what an onlooker would see: the mean speed, the targets reached in an episode, or the
+  share of episodes in which the pusher's object ends within 5 cm of its goal.
 - `random` is the return of uniformly random actions in episodes of the same length.
 - `time` and `CPU` are the time and the CPU time of one seed, in the mean, with compilation and
   evaluations. Seeds were trained one after the other on one core; another core did other work. The
@@ -97,8 +98,8 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _seen(runs: Sequence[Mapping[str, float]]) -> str:
-    """Return the range of speeds or of targets, over the seeds."""
-    units = {"speed": " m/s", "targets": " targets"}
+    """Return the range of speeds, of targets or of objects in place, over the seeds."""
+    units = {"speed": " m/s", "targets": " targets", "placed": " % placed"}
     ranges = {key: [run[key] for run in runs] for key in runs[0]}
     return ", ".join(f"{min(x):.3g} to {max(x):.3g}{units[key]}" for key, x in ranges.items())
 
