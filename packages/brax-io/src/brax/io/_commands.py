@@ -128,6 +128,7 @@ def view(
     if not model.is_file():
         raise ConfigError(f"there is no file '{target}'; runs and environments need --live")
     path = _writable(output or Path(model.stem + ".html"))
+    rollout.reader(model)  # rejects an unknown suffix before anything is said
     seconds = seconds or 5.0
     click.echo(f"compiling {pipeline}, then simulating {seconds:g} s of {model.name}", err=True)
     rollout.passive(model, seconds, pipeline, keyframe, forces).save(path)

@@ -94,7 +94,7 @@ def _without_barriers(jaxpr: Any) -> Any:
     names: dict[Any, Any] = {}
     eqns = []
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "optimization_barrier":
+        if eqn.primitive is jax.lax.optimization_barrier_p:
             given = (_name(v, names) for v in eqn.invars)
             names |= zip(eqn.outvars, given, strict=True)
         else:
