@@ -111,7 +111,8 @@ acceleration along 6 states, of one with the contacts exchanged, and of a suppor
 
 - *agrees*: accelerations are within 1e-03 of MuJoCo's, or within 1e-06 with the contacts exchanged;
 - *differs*: they are not, and the third column says how deep shapes overlap;
-- *loads*: steps were not compared, for the reason in the third column;
+- *loads*: steps were not compared: the third column has the reason, or, where only loading was
+  tried, the size of the model;
 - *refused*: the third column gives the reasons;
 - *fails*: the file shows a fault of Brax.
 
