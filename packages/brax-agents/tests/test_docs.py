@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from brax import plugins
+from brax.envs.describe import meaning
 from brax.training.agent import Agent
 from brax.training.config import RunConfig, Runtime
 
@@ -27,12 +28,11 @@ CLASSES = list(dict.fromkeys([RunConfig, Runtime, *OWN]))
 
 def _documented(cls):
     """Name, default and docstring of each field of its own, as the page should show them."""
-    source = inspect.getsource(cls)
     for field in dataclasses.fields(cls):
         if field.name not in inspect.get_annotations(cls):
             continue
-        pattern = rf'^    {field.name}: .*\n    """((?:.|\n)*?)"""'
-        doc = " ".join(re.findall(pattern, source, re.MULTILINE)[0].split())
+        doc = meaning(cls, field.name)
+        assert doc, f"{field.name} has no docstring"
         default = field.default
         if isinstance(default, str):
             default = str(default)

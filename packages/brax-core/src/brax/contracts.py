@@ -277,6 +277,14 @@ APPROXIMATE_IN_MAXIMAL = {
 }
 """Features that the pipelines in maximal coordinates approximate, and how."""
 
+APPROXIMATE_IN_MUJOCOS = {
+    ELASTICITY: "it has no effect; the softness of contacts takes its place",
+    DAMPING: "it has no effect; joints have their own",
+    BAUMGARTE: "it has no effect; solref takes its place",
+    SWEEPS: "it has no effect; iterations takes its place",
+}
+"""Features that the pipelines with MuJoCo's soft constraints approximate, and how."""
+
 
 def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> None:
     """Check a system whose leaves may have been replaced: shapes always, values where known.

@@ -351,15 +351,14 @@ def _near_pairs(
         start: the number of the first pair.
 
     Returns:
-        Numbers of pairs, and whether they may be within reach, both (pairs, batch). Each number is
-        there once at most, in order; pairs that are not there are beyond reach.
+        Numbers of pairs, (pairs, 1 or batch), and whether they may be within reach, (pairs, batch).
+        Each number is there once at most, in order; pairs that are not there are beyond reach.
     """
     kinds = [sys.geom_types[side[0]] for side in sides]
     endless = any(kind.has_heights or isinstance(kind, PlaneGeometry) for kind in kinds)
     if len(reach) < BOXED_PAIRS or endless:
         near = _is_near([BoundedShapes.of(sys, geoms, side) for side in sides], reach)
-        every = start + jnp.arange(len(reach), dtype=jnp.int32)[:, None]
-        return jnp.broadcast_to(every, near.shape), near
+        return start + jnp.arange(len(reach), dtype=jnp.int32)[:, None], near
     # Most pairs of many are far apart, which boxes along the world's axes tell: each geom has one,
     # and a pair of them needs six differences.
     which, place = zip(*(np.unique(side, return_inverse=True) for side in sides), strict=True)

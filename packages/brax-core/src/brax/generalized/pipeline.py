@@ -15,10 +15,7 @@ from brax.base import Force, State, System
 from brax.colliders.broad_phase import contact_widths, lists_contacts, uses_broad_phase
 from brax.contracts import (
     ADHESION_LIMITS,
-    BAUMGARTE,
-    DAMPING,
-    ELASTICITY,
-    SWEEPS,
+    APPROXIMATE_IN_MUJOCOS,
     TIME_OF_IMPACT,
     UNTESTED_CONTACTS,
 )
@@ -41,10 +38,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     has_flow = True
     lacks = (TIME_OF_IMPACT, ADHESION_LIMITS)
     approximates: ClassVar[Mapping[str, str]] = {
-        ELASTICITY: "it has no effect; the softness of contacts takes its place",
-        DAMPING: "it has no effect; joints have their own",
-        BAUMGARTE: "it has no effect; solref takes its place",
-        SWEEPS: "it has no effect; iterations takes its place",
+        **APPROXIMATE_IN_MUJOCOS,
         UNTESTED_CONTACTS: "as many as the lists hold act; State.overflow counts those left out",
     }
 

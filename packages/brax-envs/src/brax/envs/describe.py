@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import textwrap
@@ -82,15 +83,21 @@ def _parameters(env: object) -> Section:
 
 def meaning(kind: type, field: str) -> str:
     """Return the docstring of a dataclass's field, from the class that last defined one."""
-    for owner in kind.__mro__[:-1]:
-        # Python does not keep the docstrings of fields, so they are read from the source.
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
-        assert isinstance(definition, ast.ClassDef)
-        for node, text in itertools.pairwise(definition.body):
-            match node, text:
-                case (
-                    ast.AnnAssign(target=ast.Name(id=name)),
-                    ast.Expr(value=ast.Constant(value=str() as found)),
-                ) if name == field:
-                    return " ".join(found.split())
-    return ""
+    return next((m[field] for m in map(_meanings, kind.__mro__[:-1]) if field in m), "")
+
+
+@functools.cache
+def _meanings(kind: type) -> dict[str, str]:
+    """Return the docstrings of the fields that a class itself defines."""
+    # Python does not keep them, so they are read from the source.
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for pair in itertools.pairwise(definition.body):
+        match pair:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str() as text)),
+            ):
+                found[name] = " ".join(text.split())
+    return found

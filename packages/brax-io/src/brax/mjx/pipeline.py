@@ -16,13 +16,6 @@ from brax.io import _arguments
 from brax.mjx.base import Contact, State
 from brax.mjx.model import geom_links, library, link_bodies, mjx_model, problems
 
-APPROXIMATED = {
-    contracts.ELASTICITY: "it has no effect; the softness of contacts takes its place",
-    contracts.DAMPING: "it has no effect; joints have their own",
-    contracts.BAUMGARTE: "it has no effect; solref takes its place",
-    contracts.SWEEPS: "it has no effect; iterations takes its place",
-}
-
 REFUSED = (contracts.TIME_OF_IMPACT, contracts.ADHESION, contracts.ADHESION_LIMITS)
 """Features that `problems` reports by element."""
 
@@ -36,8 +29,8 @@ class Mjx:
         """Return rows of what is not computed as in the model: feature, status, reason."""
         _arguments.system(sys)
         rows = [
-            (feature, "approximated", APPROXIMATED[feature])
-            if feature in APPROXIMATED
+            (feature, "approximated", contracts.APPROXIMATE_IN_MUJOCOS[feature])
+            if feature in contracts.APPROXIMATE_IN_MUJOCOS
             else (feature, "supported", "")
             for feature, has in contracts.FEATURES.items()
             if has(sys) and feature not in REFUSED

@@ -153,12 +153,11 @@ def _mass_hint(node: Node, source: ModelSource) -> str:
 
 
 def _eigenvalue_hint(node: Node, source: ModelSource) -> str:
+    where = " in an element <mujoco> of the robot" if node.tag == "link" else ""
     # balanceinertia, which other messages recommend, does not mend it.
     return (
         f"{_mass_hint(node, source)}. No body has such an inertia: correct it, or replace moments "
-        'below 1e-4 by that: <compiler boundinertia="1e-4"/>'
-        + " in an element <mujoco> of the robot"
-        * (node.tag == "link")
+        f'below 1e-4 by that: <compiler boundinertia="1e-4"/>{where}'
     )
 
 
