@@ -117,7 +117,8 @@ def _listed(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ..
     surface = join(surfaces(sys))
     reach = surface.margin + surface.gap
     tables = []
-    for near in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
+    for listed in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
+        near = listed.whole()
         found = Contacts(near.touch, picked(surface, near.pair))
         links = tuple(links_of(sys, geoms) for geoms in near.geoms)
         tables.append((*_table(found), links))
@@ -129,7 +130,8 @@ def _touching(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.A
     sys = placed(sys, mocap)
     reach = jnp.zeros((sum(len(group.geom1) for group in sys.collisions), 1), x.pos.dtype)
     tables = []
-    for near in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
+    for listed in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
+        near = listed.whole()
         filled = (jnp.arange(len(near.number))[:, None] < near.filled) & (near.touch.dist <= 0)
         none = jnp.iinfo(jnp.int32).max
         number = jnp.where(filled, near.number, none)

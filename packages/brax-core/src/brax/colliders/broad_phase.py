@@ -30,10 +30,10 @@ from brax.colliders.narrow_phase import (
     side_by_side,
 )
 from brax.colliders.shapes.plane import PlaneGeometry
-from brax.components import quat, rows, vec3
+from brax.components import quat, rows, total, vec3
 from brax.kernels.compaction import flagged
 from brax.kernels.gather import picked
-from brax.kernels.skip import empty, in_chunks, map_needed
+from brax.kernels.skip import empty, in_chunks, map_needed, unread
 from brax.tree import join
 
 T = TypeVar("T")
@@ -64,7 +64,10 @@ boxes in a heap have up to 1.7 and 4.3 of them each, in MuJoCo."""
 
 
 class ListedContacts(NamedTuple):
-    """The listed contacts of one `condim`, in the order of colliders and of their pairs."""
+    """The listed contacts of one `condim`, in the order of colliders and of their pairs.
+
+    Nobody may read what belongs to a chunk without contacts; `whole` is for those who read all.
+    """
 
     touch: Touch
     """The contact points, (contacts, batch); empty ones are at the distance `FAR`."""
@@ -79,6 +82,14 @@ class ListedContacts(NamedTuple):
     overflow: jax.Array
     """Number of further contacts within their margins that are left out, (1, batch). It is a lower
     bound: pairs that are not tested count once."""
+
+    def whole(self) -> "ListedContacts":
+        """Return the same contacts, of which all may be read: zeros where a row is empty."""
+        some = jnp.arange(len(self.number), dtype=jnp.int32)[:, None] < self.filled
+        touch, pair, number, geoms = jax.tree.map(
+            lambda x: jnp.where(some, x, 0), (self.touch, self.pair, self.number, self.geoms)
+        )
+        return self._replace(touch=_beyond(touch, some), pair=pair, number=number, geoms=geoms)
 
 
 def uses_broad_phase(sys: System) -> bool:
@@ -182,27 +193,36 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
     out = []
     for w, most in contact_widths(sys).items():
         parts = [t for t, a in zip(tested, by_collider, strict=True) if (width[a.pairs] == w).any()]
-        every: _Tested = _Tested(*(join(list(part)) for part in zip(*parts, strict=True)))
         # Contacts of other dimensions, which the same collider found, have lists of their own.
-        mine = True if (width == w).all() else jnp.asarray(width == w)[every.pair]
-        index, found = flagged(every.near & mine, most)
+        near = join([t.near if (width == w).all() else t.near & (t.width == w) for t in parts])
+        every = join([_Points(t.touch, t.pair, t.number) for t in parts])
+        index, found = flagged(near, most)
         index, count = jax.lax.stop_gradient(index), jnp.minimum(found, most)
 
-        def filled(index: jax.Array, every: _Tested = every) -> _Listed:
-            touch, pair, number = picked((every.touch, every.pair, every.number), index)
+        def filled(
+            given: tuple[jax.Array, jax.Array], every: _Points = every, count: jax.Array = count
+        ) -> _Listed:
+            place, index = given
+            touch, pair, number = picked(every, index)
             first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
-            return _Listed(touch, pair, number, (first, second))
+            return _Listed(_beyond(touch, place < count), pair, number, (first, second))
 
         size = chunk_size(most)
-        none, needed = empty(filled, index[:size]), chunks_needed(count, most, size)
-        listed = map_needed(needed, filled, in_chunks(index, most // size), none)
+        chunks = in_chunks((jnp.arange(most, dtype=jnp.int32)[:, None], index), most // size)
+        none = empty(filled, jax.tree.map(lambda x: x[0], chunks))
+        none = none._replace(touch=_beyond(none.touch, jnp.zeros_like(none.touch.dist, bool)))
+        listed = map_needed(chunks_needed(count, most, size), filled, chunks, unread(none))
         listed = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), listed)
-        touch = _beyond(listed.touch, count)
         # More points than are kept may be within reach, and more pairs than are tested.
-        more = found - count + jnp.sum(every.overflow, axis=0, keepdims=True)
+        more = found - count + total(jnp.sum(t.overflow, axis=0, keepdims=True) for t in parts)
         out.append(
             ListedContacts(
-                touch, listed.pair, listed.number, count, listed.geoms, more.astype(reach.dtype)
+                listed.touch,
+                listed.pair,
+                listed.number,
+                count,
+                listed.geoms,
+                more.astype(reach.dtype),
             )
         )
     return out
@@ -213,9 +233,8 @@ def chunks_needed(count: jax.Array, rows: int, size: int) -> jax.Array:
     return jnp.arange(0, rows, size)[:, None] < count
 
 
-def _beyond(touch: Touch, count: jax.Array) -> Touch:
-    """Return contacts of which all after the first `count` are empty: far, with a normal."""
-    some = jnp.arange(touch.dist.shape[0])[:, None] < count
+def _beyond(touch: Touch, some: jax.Array) -> Touch:
+    """Return contacts that are empty but for some, which a mask tells: far, with a normal."""
     normal = touch.normal
     return touch._replace(
         dist=jnp.where(some, touch.dist, FAR),
@@ -238,8 +257,19 @@ class _Listed(NamedTuple):
     geoms: tuple[jax.Array, jax.Array]
 
 
+class _Points(NamedTuple):
+    """Contact points, (points, batch)."""
+
+    touch: Touch
+    pair: jax.Array
+    number: jax.Array
+
+
 class _Tested(NamedTuple):
-    """The contact points of a collider's tested pairs, (points, batch)."""
+    """The contact points of a collider's tested pairs, (points, batch).
+
+    All but `near` may be read only of points within reach.
+    """
 
     touch: Touch
     """The points."""
@@ -249,6 +279,8 @@ class _Tested(NamedTuple):
     """Index of the pair of each, among the pairs of all groups."""
     number: jax.Array
     """Number of each among the points of all pairs."""
+    width: jax.Array
+    """Dimension of each, see `contact_widths`, (points, 1 or batch)."""
     overflow: jax.Array
     """Number of near pairs that were left out, (1, batch)."""
 
@@ -281,7 +313,8 @@ def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames, reach: jax
         jnp.broadcast_to(jnp.asarray(x, jnp.int32)[:, None], touch.dist.shape)
         for x in (pair, _numbers(sys)[np.arange(points)[:, None], entry.pairs].reshape(-1))
     )
-    return _Tested(touch, near, whole, number, jnp.zeros_like(whole[:1]))
+    dimension = jnp.asarray(_width(sys)[pair])[:, None]
+    return _Tested(touch, near, whole, number, dimension, jnp.zeros_like(whole[:1]))
 
 
 def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax.Array) -> _Tested:
@@ -319,7 +352,7 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         place, count = flagged(~apart & (jnp.arange(most)[:, None] < count), most)
         index = picked(index, place)
 
-    def test(given: tuple[jax.Array, jax.Array]) -> tuple[Touch, jax.Array, jax.Array, jax.Array]:
+    def test(given: tuple[jax.Array, jax.Array]) -> _Tested:
         index, some = given
         touch = collide(entry.collider, *shapes(index))
         touch = touch._replace(along=touch.edge())
@@ -328,14 +361,18 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         own = jnp.arange(points)[:, None, None] < jnp.asarray(_point_counts(sys))[pair]
         near = some & own & ~(touch.dist >= picked(reach, pair))
         number = jnp.asarray(_numbers(sys), jnp.int32)[:points, pair]
-        return touch, near, jnp.broadcast_to(pair, near.shape), number
+        whole, dimension = (
+            jnp.broadcast_to(x, near.shape) for x in (pair, jnp.asarray(_width(sys))[pair])
+        )
+        return _Tested(touch, near, whole, number, dimension, overflow)
 
     some = jnp.arange(most)[:, None] < count
     none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), most // size)
+    none = unread(none)._replace(near=none.near)
     found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
     # Axes (chunks, points, pairs, batch) become (all points, batch).
-    touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
-    return _Tested(touch, near, pair, number, overflow)
+    flat: _Tested = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
+    return flat._replace(overflow=overflow)
 
 
 def _near_pairs(

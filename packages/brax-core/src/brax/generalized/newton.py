@@ -13,9 +13,9 @@ Source: MuJoCo's documentation, chapter Computation, sections Constraint model a
 (2014).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -47,8 +47,18 @@ from brax.generalized.linalg import (
 from brax.generalized.linalg.frontal import Front
 from brax.generalized.linalg.unrolled import add
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.kernels.skip import empty, fold_needed, in_chunks, map_needed, unread, where_needed
+from brax.kernels.skip import (
+    empty,
+    fold_needed,
+    in_chunks,
+    map_needed,
+    unread,
+    update_needed,
+    where_needed,
+)
 from brax.tree import sum_rows
+
+T = TypeVar("T")
 
 Law = IndependentLaw | PyramidalCone | EllipticCone
 
@@ -79,6 +89,29 @@ class ConstraintVector(NamedTuple):
     """For each family, one array for each direction, (slots, batch)."""
 
 
+def needed_chunks(jacobian: Sequence[Along | ListedJacobian | None]) -> jax.Array | None:
+    """Return which chunks of slots have a listed contact, (chunks, batch); None without lists."""
+    return next((j.needed for j in jacobian if isinstance(j, ListedJacobian)), None)
+
+
+def on_needed(needed: jax.Array | None, function: Callable[[T], Along], slots: T) -> Along:
+    """Return a function of constraints, (slots, batch), chunk by chunk if they are listed.
+
+    Nobody may read what belongs to chunks that are not needed.
+
+    Args:
+        needed: as `needed_chunks` returns it.
+        function: returns one array for each direction.
+        slots: a pytree of its operands.
+    """
+    if needed is None:
+        return function(slots)
+    chunks = in_chunks(slots, len(needed))
+    none = unread(empty(function, jax.tree.map(lambda x: x[0], chunks)))
+    found = map_needed(needed, function, chunks, none)
+    return tuple(x.reshape(-1, x.shape[-1]) for x in found)
+
+
 class FamilyRows(NamedTuple):
     """The constraints of one family at a state, arrays."""
 
@@ -93,7 +126,35 @@ class FamilyRows(NamedTuple):
     @property
     def needed(self) -> jax.Array | None:
         """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""
-        return next((j.needed for j in self.jacobian if isinstance(j, ListedJacobian)), None)
+        return needed_chunks(self.jacobian)
+
+    def residual(self, moving: Along) -> Along:
+        """Return J a - aref; nobody may read what belongs to chunks that are not needed."""
+
+        def less(given: tuple[Along, Along]) -> Along:
+            return tuple(a - b for a, b in zip(*given, strict=True))
+
+        return on_needed(self.needed, less, (moving, self.aref))
+
+    def moved(self, needed: jax.Array, residual: Along, change: Along, size: jax.Array) -> Along:
+        """Return `residual + size * change`, of listed contacts where environments need it.
+
+        Args:
+            needed: truth values, (1, batch).
+            residual: residuals, (slots, batch).
+            change: their change per unit of size.
+            size: the size, (1, batch).
+        """
+        if self.needed is None:
+            return tuple(x + size * d for x, d in zip(residual, change, strict=True))
+        chunks, others = in_chunks((residual, change), len(self.needed))
+        found = update_needed(
+            self.needed & needed,
+            lambda x, d: tuple(a + size * b for a, b in zip(x, d, strict=True)),
+            chunks,
+            others,
+        )
+        return tuple(x.reshape(-1, x.shape[-1]) for x in found)
 
     def response(self, residual: Along) -> tuple[Along, Matrix | jax.Array]:
         """Return forces and D along the directions.
@@ -353,9 +414,13 @@ class Solver:
 
     def residual(self, c: Constraints, a: jax.Array) -> ConstraintVector:
         """Return the residual J a - aref for accelerations (nv, batch)."""
-        aref = ConstraintVector(c.rows_aref, tuple(f.aref for f in c.families))
+        moving = self.apply_jacobian(c, a)
+        families = zip(c.families, moving.families, strict=True)
+        found = ConstraintVector(
+            moving.rows - c.rows_aref, tuple(f.residual(mine) for f, mine in families)
+        )
         # J a is read by forces, stiffness and line search; the barrier has it computed once.
-        return fusion_barrier(jax.tree.map(jnp.subtract, self.apply_jacobian(c, a), aref))
+        return fusion_barrier(found)
 
     def _search(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
         """Return the accelerations after all steps."""
@@ -370,6 +435,9 @@ class Solver:
             return self._newton_step(problem, carry, *self._gradient_at(problem, carry), always)[0]
         # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
+        # The residuals of listed contacts are kept where no step is needed.
+        listed = tuple(f.needed is not None for f in problem.constraints.families)
+        kept = False, ConstraintVector(False, listed), False
 
         def step(_: int, carry: object) -> Any:
             gradient, stiffness = self._gradient_at(problem, carry)
@@ -380,6 +448,7 @@ class Solver:
                 needed,
                 lambda carry: self._newton_step(problem, carry, gradient, stiffness, needed),
                 carry,
+                kept,
             )
 
         return jax.lax.fori_loop(0, self.steps, step, carry)[0]
@@ -416,7 +485,7 @@ class Solver:
         """Return the carried values after one Newton step with a line search.
 
         Gradient and D are those at the carried point. The line search does not wait for
-        environments that do not need the step.
+        environments that do not need the step, and their residuals of listed contacts are kept.
         """
         a, residual, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
@@ -439,10 +508,12 @@ class Solver:
             sum_all(direction * gradient),
             needed,
         )
-        moved = jax.tree.map(
-            lambda x, d: x + size * d, (residual, inertial), (J_direction, mass_direction)
+        families = zip(c.families, residual.families, J_direction.families, strict=True)
+        moved = ConstraintVector(
+            residual.rows + size * J_direction.rows,
+            tuple(f.moved(needed, x, d, size) for f, x, d in families),
         )
-        return a + size * direction, *moved
+        return a + size * direction, moved, inertial + size * mass_direction
 
     def _line_search(
         self,

@@ -37,7 +37,7 @@ def unread(tree: T) -> T:
     return jax.jit(same)(tree)
 
 
-def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
+def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T, kept: object = False) -> T:
     """Return `function(tree)` in the environments that need it, and `tree` in the others.
 
     On a CPU, the work is skipped if none of the environments in the lanes of a register needs it.
@@ -48,12 +48,27 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
         function: takes and returns a pytree of arrays whose last axis is the batch; the shapes of
             the results are those of the operands.
         tree: the operands.
+        kept: for parts of the operands, or each of them, whether the function itself keeps what
+            belongs to environments that do not need it; a pytree prefix of `tree`.
     """
+    return _where_needed(needed, function, tree, kept)
+
+
+def _where_needed(
+    needed: jax.Array,
+    function: Callable[[T], T],
+    tree: T,
+    kept: object = False,
+    leading: bool = False,
+) -> T:
+    """See `where_needed`; `leading` is true in a loop in which needed iterations come first."""
     leaves, structure = jax.tree.flatten(tree)
+    same = jax.tree.leaves(jax.tree.map(lambda k, t: jax.tree.map(lambda _: k, t), kept, tree))
 
     def chosen(needed: jax.Array, *leaves: jax.Array) -> list[jax.Array]:
         new = jax.tree.leaves(function(jax.tree.unflatten(structure, leaves)))
-        return [jnp.where(needed, x, old) for x, old in zip(new, leaves, strict=True)]
+        both = zip(same, new, leaves, strict=True)
+        return [x if k else jnp.where(needed, x, old) for k, x, old in both]
 
     if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # there would be no one call
         return jax.tree.unflatten(structure, chosen(needed, *leaves))
@@ -64,14 +79,16 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
     values |= dict(zip(closed.jaxpr.invars, [needed, *leaves], strict=True))
     given = [v.val if isinstance(v, Literal) else values[v] for v in call.invars]
     place, *old = (call.invars.index(v) for v in closed.jaxpr.invars)
-    out = _primitive.bind(*given, jaxpr=call.params["jaxpr"], needed=place, old=tuple(old))
+    out = _primitive.bind(
+        *given, jaxpr=call.params["jaxpr"], needed=place, old=tuple(old), leading=leading
+    )
     return jax.tree.unflatten(structure, out)
 
 
 # The parameters of the primitive are `jaxpr`, the function of all operands that computes new values
-# and selects among them and the old ones; and the places among the operands of the truth value,
-# `needed`, and of the old value of each result, `old`. But for the code generator it is that
-# function: an ordinary selection.
+# and selects among them and the old ones; the places among the operands of the truth value,
+# `needed`, and of the old value of each result, `old`; and `leading`, of `_where_needed`. But for
+# the code generator it is that function: an ordinary selection.
 
 
 def _selected(*operands: object, jaxpr: object, **_: object) -> list[Any]:
@@ -144,11 +161,12 @@ def _without_unused(used: list[bool], *given: Any) -> tuple[list[bool], Any]:
         params={
             **{"jaxpr": jaxpr, "needed": place[needed]},
             "old": tuple(place[i] for i in old),
+            "leading": eqn.params["leading"],
         },
     )
 
 
-_primitive.def_impl(jax.jit(_selected, static_argnames=("jaxpr", "needed", "old")))
+_primitive.def_impl(jax.jit(_selected, static_argnames=("jaxpr", "needed", "old", "leading")))
 _primitive.def_abstract_eval(_abstract)
 mlir.register_lowering(_primitive, mlir.lower_fun(_selected, multiple_results=True))
 batching.primitive_batchers[_primitive] = _batch
@@ -171,10 +189,10 @@ def in_chunks(tree: T, count: int) -> T:
 def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: object, otherwise: T) -> T:
     """Return `function` of each chunk that an environment needs, and `otherwise` of the others.
 
-    On a CPU, a chunk that no environment of a register needs costs a test.
+    On a CPU, the loop ends at the first chunk that no environment of a register needs.
 
     Args:
-        needed: truth values, (chunks, batch).
+        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
         function: takes a chunk, returns a pytree shaped as `otherwise`.
         chunks: a pytree whose leaves are (chunks, ..., batch).
         otherwise: the result where a chunk is not needed; the last axis of its leaves is the batch.
@@ -185,17 +203,38 @@ def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: object, 
 
     def step(_: None, given: tuple[jax.Array, object]) -> tuple[None, T]:
         mine, chunk = given
-        return None, where_needed(mine, lambda _: function(chunk), otherwise)
+        return None, _where_needed(mine, lambda _: function(chunk), otherwise, leading=True)
 
     # The code generator knows a loop whose body is `where_needed` alone, of a scanned value.
     return jax.lax.scan(step, None, (needed[:, None], chunks))[1]
+
+
+def update_needed(
+    needed: jax.Array, function: Callable[[T, Any], T], chunks: T, others: object
+) -> T:
+    """Return chunks of which those that an environment needs are replaced by a function of them.
+
+    On a CPU they are changed in place if nobody reads the old ones afterwards.
+
+    Args:
+        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
+        function: takes a chunk and one of the others, returns what the chunk becomes.
+        chunks: a pytree whose leaves are (chunks, ..., batch).
+        others: a pytree of the same kind, which is only read.
+    """
+
+    def step(_: None, given: tuple[jax.Array, T, object]) -> tuple[None, T]:
+        mine, chunk, other = given
+        return None, _where_needed(mine, lambda c: function(c, other), chunk, leading=True)
+
+    return jax.lax.scan(step, None, (needed[:, None], chunks, others))[1]
 
 
 def fold_needed(needed: jax.Array, function: Callable[[T, Any], T], start: T, chunks: object) -> T:
     """Return `function(... function(start, chunk 0) ..., chunk n)` over the chunks that are needed.
 
     Args:
-        needed: truth values, (chunks, batch).
+        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
         function: takes what is carried and a chunk, returns what is carried next.
         start: the first carry, a pytree whose leaves have the batch as last axis.
         chunks: a pytree whose leaves are (chunks, ..., batch).
@@ -203,6 +242,7 @@ def fold_needed(needed: jax.Array, function: Callable[[T, Any], T], start: T, ch
 
     def step(carry: T, given: tuple[jax.Array, object]) -> tuple[T, None]:
         mine, chunk = given
-        return where_needed(mine, lambda carry: function(carry, chunk), carry), None
+        new = _where_needed(mine, lambda carry: function(carry, chunk), carry, leading=True)
+        return new, None
 
     return jax.lax.scan(step, start, (needed[:, None], chunks))[0]

@@ -123,7 +123,7 @@ class EvaluationContext:
         """Contacts of the broad phase; empty where all contacts are listed."""
         if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.contacts is None:
             return []
-        return self.forces.contacts.near
+        return [near.whole() for near in self.forces.contacts.near]
 
     @cached_property
     def contact_forces(self) -> Vec3:

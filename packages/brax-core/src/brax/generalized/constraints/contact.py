@@ -66,7 +66,8 @@ class ModelContacts(NamedTuple):
     touches: list[Touch]
     """Contacts by collision group, (points, pairs, batch); empty with a broad phase."""
     near: list[ListedContacts]
-    """Listed contacts by number of directions; empty without lists."""
+    """Listed contacts by number of directions; empty without lists. Others than the solver read
+    them by `ListedContacts.whole`."""
     surface: Spatial | None = None
     """Velocities of the geoms' surfaces about the world's origin, (geoms, batch); None if none
     moves."""
@@ -279,8 +280,8 @@ def _listed_constraints(
     # Ones keep the law's quotients finite where there is no contact.
     law = jax.tree.map(jnp.ones_like, idle.law).inactive()
     needed = chunks_needed(near.filled, count, chunk)
-    # The solver reads the Jacobian of the chunks that are needed alone.
-    idle = idle._replace(law=law, jacobian=unread(idle.jacobian))
+    # The solver reads what belongs to the chunks that are needed alone; others read the ends.
+    idle = unread(idle._replace(law=law))._replace(ends=idle.ends)
     found = map_needed(needed, of_chunk, chunks, idle)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found._replace(jacobian=()))
     whole: Any = tuple(j and ListedJacobian(needed, *j) for j in found.jacobian)
@@ -314,6 +315,7 @@ def family_contacts(
     """Return the contacts of a family; `soft` is as `contact_softness` returns it."""
     if family.kind == LISTED_CONTACT:
         near, order = _listed(sys, family, contacts)
+        near = near.whole()
         touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
         return FamilyContacts(touch, picked(soft, pair), geoms)
     every = [np.tile([g.geom1, g.geom2], g.collider.n_contacts) for g in sys.collisions]

@@ -11,7 +11,7 @@ from brax.base import System
 from brax.colliders.narrow_phase import frames_of
 from brax.components import rows
 from brax.generalized.constraints.body_equality import body_equalities, body_equality_softness
-from brax.generalized.constraints.constraint_laws import ScalarLaw
+from brax.generalized.constraints.constraint_laws import Along, ScalarLaw
 from brax.generalized.constraints.constraint_layout import (
     CONTACT,
     COUPLING,
@@ -37,7 +37,13 @@ from brax.generalized.constraints.scalar import (
     scalar_softness,
 )
 from brax.generalized.linalg.frontal import to_blocks
-from brax.generalized.newton import Constraints, FamilyRows, along_families
+from brax.generalized.newton import (
+    Constraints,
+    FamilyRows,
+    along_families,
+    needed_chunks,
+    on_needed,
+)
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 from brax.tree import Layout
 
@@ -107,7 +113,7 @@ def constraints(
     # k d(r) r.
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
-        FamilyRows(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates))
+        FamilyRows(f.law, f.jacobian, _damped_rows(f, rates))
         for f, rates in zip(found, moving, strict=True)
     )
     return Constraints(law, signs, aref, families)
@@ -153,10 +159,18 @@ def contacts_at(
     )
 
 
-def _less(reference_acc: Any, damping: object, rates: Any) -> tuple[jax.Array, ...]:
-    """Return the reference accelerations less damping times rates."""
+def _damped_rows(family: FamilyConstraints, rates: Along) -> Along:
+    """Return the reference accelerations of a family, less damping times rates.
+
+    Nobody may read those of listed contacts in chunks that are not needed.
+    """
+    damping = family.reference_damping
     each = damping if isinstance(damping, tuple) else (damping,) * len(rates)
-    return tuple(a - b * x for a, b, x in zip(reference_acc, each, rates, strict=True))
+
+    def less(given: tuple[Along, Along, Along]) -> Along:
+        return tuple(a - b * x for a, b, x in zip(*given, strict=True))
+
+    return on_needed(needed_chunks(family.jacobian), less, (family.reference_acc, each, rates))
 
 
 def _scalar(

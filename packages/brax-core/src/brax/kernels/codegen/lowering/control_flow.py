@@ -359,7 +359,7 @@ def _scan(
     if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
     if emitter.loops and (call := _skipping(body[0], consts, carried)):
-        return _scan_where_needed(emitter, eqn, call, operands)
+        return _scan_where_needed(emitter, eqn, call, operands, free)
     # A single iteration needs neither a loop nor memory for the carry.
     if length == 1:
         out = lower_jaxpr(emitter, *body, [*fixed, *start, *(x[0, ...] for x in rows)])
@@ -368,7 +368,12 @@ def _scan(
     kinds = [code_of(v.aval.dtype) for v in eqn.invars[first:]]
     counter = emitter.stack_slot("i4", False)
     # The counter is the same in all lanes: one number, while the carry has one for each lane.
-    carry = _Carry(emitter, [v.aval for v in eqn.invars[consts:first]], start)
+    shared = _names_in([*fixed, *rows])
+    carry = _Carry(
+        emitter, [v.aval for v in eqn.invars[consts:first]], start, lambda: free() - shared
+    )
+    # In the second iteration they have other contents.
+    emitter.forget(carry.reused)
     emitter.store(np.int32(0), "i4", False, counter)
     loop = _Loop(emitter)
     now, count = carry.get(), emitter.load(counter, "i4", False)
@@ -405,7 +410,7 @@ def _skipping(jaxpr: Any, consts: int, carried: int) -> Any:
     """Return the call of `where_needed` that is the whole body of a loop; None if there is more.
 
     Its truth value must be scanned over. What it leaves as it was must be the carry, or for rows of
-    results something constant.
+    results something constant or scanned over.
     """
     if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != WHERE_NEEDED:
         return None
@@ -413,19 +418,20 @@ def _skipping(jaxpr: Any, consts: int, carried: int) -> Any:
     if not _keeps_shapes(call) or list(jaxpr.outvars) != list(call.outvars):
         return None
     first, needed, old = consts + carried, *_choice(call)
-    fixed = [*jaxpr.constvars, *jaxpr.invars[:consts]]
-    constant = all(isinstance(v, Literal) or v in fixed for v in old[carried:])
+    given = [*jaxpr.constvars, *jaxpr.invars[:consts], *jaxpr.invars[first:]]
+    known = all(isinstance(v, Literal) or v in given for v in old[carried:])
     same = all(v is w for v, w in zip(old[:carried], jaxpr.invars[consts:first], strict=True))
     scanned = any(needed is v for v in jaxpr.invars[first:])
-    return call if constant and same and scanned else None
+    return call if known and same and scanned else None
 
 
 def _scan_where_needed(
-    emitter: Emitter, eqn: Any, call: Any, operands: list[ElementArray]
+    emitter: Emitter, eqn: Any, call: Any, operands: list[ElementArray], free: LastRead
 ) -> list[ElementArray]:
     """Lower a loop over work that is skipped where no lane needs it.
 
-    Of an iteration that is skipped only the truth value is read, and nothing is copied.
+    Of an iteration that is skipped only the truth value is read, and nothing is copied. Rows that
+    replace those that are scanned over are written in place, if nobody reads the old ones.
     """
     (jaxpr, known), length, reverse, consts, carried = jax_internals.scan(eqn)
     first = consts + carried
@@ -436,15 +442,26 @@ def _scan_where_needed(
     scanned = dict(zip(jaxpr.invars[first:], rows, strict=True))
     needed, old = _choice(call)
     # Rows of results that no lane needs are what the call would leave as it was.
-    filled = []
+    filled, replaced = [], {}
     for var in old[carried:]:
-        x = constant_array(var.val) if isinstance(var, Literal) else values[var]
         code = code_of(var.aval.dtype)
         wide = emitter.lanes > 1 and BATCH_MARK in var.aval.shape
-        buffer = emitter.buffer(code, wide, emitter.current_depth, length * x.size)
+        size = math.prod(element_shape(var.aval.shape))
+        if not isinstance(var, Literal) and var in scanned:
+            # One that is read elsewhere, or replaced twice, is copied.
+            others = [*operands[:first], *(x for v, x in scanned.items() if v is not var)]
+            names = _names_in(others)
+            buffer = symmetric.changeable(
+                emitter, scanned[var], code, lambda names=names: free() - names
+            )
+            replaced[var] = buffer
+            filled.append((buffer, code, size))
+            continue
+        x = constant_array(var.val) if isinstance(var, Literal) else values[var]
+        buffer = emitter.buffer(code, wide, emitter.current_depth, length * size)
         if not isinstance(x, _Unread):
             emitter.loops.copy(np.concatenate([x.reshape(-1)] * length), code, buffer)
-        filled.append((buffer, code, x))
+        filled.append((buffer, code, size))
     carry = _Carry(emitter, [v.aval for v in eqn.invars[consts:first]], start)
 
     def row(count: Value) -> Value:
@@ -455,21 +472,29 @@ def _scan_where_needed(
         """Return the truth value of an iteration."""
         return _truth(emitter, scanned[needed], row(count))
 
-    with _rows_needed(emitter, length, running) as (count, _):
+    leading = call.params["leading"] and not reverse
+    with _rows_needed(emitter, length, running, leading) as (count, _):
         at = row(count)
-        values |= {v: _row(emitter, x, at, kinds[v]) for v, x in scanned.items()}
+        # What is read from a buffer that changes belongs to the body.
+        now = scanned | {
+            v: buffer_array(replace(buffer, depth=emitter.current_depth), scanned[v].shape)
+            for v, buffer in replaced.items()
+        }
+        values |= {v: _row(emitter, x, at, kinds[v]) for v, x in now.items()}
         values |= dict(zip(jaxpr.invars[consts:first], carry.get(), strict=True))
         given = [
             constant_array(v.val) if isinstance(v, Literal) else values[v] for v in call.invars
         ]
         out = lower_jaxpr(emitter, *jax_internals.called(call), given)
-        for (buffer, code, x), new in zip(filled, out[carried:], strict=True):
-            place = emitter.apply("mul", "i4", at, np.int32(x.size))
+        # All rows are computed before the first one is stored.
+        emitter.loops.close_all()
+        for (buffer, code, size), new in zip(filled, out[carried:], strict=True):
+            place = emitter.apply("mul", "i4", at, np.int32(size))
             emitter.loops.copy(new, code, buffer, place)
         carry.put(out[:carried])
     results = [
-        buffer_array(buffer, (length, *x.shape)).reshape(element_shape(v.aval.shape))
-        for (buffer, _, x), v in zip(filled, eqn.outvars[carried:], strict=True)
+        buffer_array(buffer, element_shape(v.aval.shape))
+        for (buffer, _, _), v in zip(filled, eqn.outvars[carried:], strict=True)
     ]
     return [*carry.get(), *results]
 
@@ -540,7 +565,7 @@ def _keeps_shapes(eqn: Any) -> bool:
     return needed.aval.shape == (1, BATCH_MARK) and before == after
 
 
-@_function_rule(WHERE_NEEDED, parts=jax_internals.called, parameters="jaxpr needed old")
+@_function_rule(WHERE_NEEDED, parts=jax_internals.called, parameters="jaxpr needed old leading")
 def _where_needed(
     emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
 ) -> list[ElementArray]:
@@ -558,7 +583,8 @@ def _where_needed(
     branch = _Loop(emitter, once=True)
     now = dict(zip(places, carry.get(), strict=True))
     branch.check(emitter.any_lane(needed))
-    carry.put(lower_jaxpr(emitter, *inner, [now.get(i, x) for i, x in enumerate(operands)]))
+    given = [now.get(i, x) for i, x in enumerate(operands)]
+    carry.put(lower_jaxpr(emitter, *inner, given, carry.names))
     branch.end("false")
     emitter.forget(carry.reused)
     return carry.get()
@@ -566,7 +592,7 @@ def _where_needed(
 
 @contextmanager
 def _rows_needed(
-    emitter: Emitter, length: int, needed: Callable[[Value], Value]
+    emitter: Emitter, length: int, needed: Callable[[Value], Value], leading: bool = False
 ) -> Iterator[tuple[Value, Value]]:
     """Put what is emitted within into a loop over rows, around which those go that no lane needs.
 
@@ -574,6 +600,7 @@ def _rows_needed(
         emitter: receives the instructions.
         length: the number of rows.
         needed: takes the number of a row; returns its truth value.
+        leading: whether the rows that a lane needs come first, so that the loop ends after them.
 
     Yields:
         The number of the row, and its truth value.
@@ -582,11 +609,12 @@ def _rows_needed(
     emitter.store(np.int32(0), "i4", False, counter)
     loop = _Loop(emitter)
     running = needed(emitter.load(counter, "i4", False))
-    branch = _Loop(emitter, once=True)
-    branch.check(emitter.any_lane(running))
-    # Loaded again within the branch, so that rows are read there and not before it.
+    branch = None if leading else _Loop(emitter, once=True)
+    (branch or loop).check(emitter.any_lane(running))
+    # Loaded again after the test, so that rows are read there and not before it.
     yield emitter.load(counter, "i4", False), running
-    branch.end("false")
+    if branch:
+        branch.end("false")
     following = emitter.apply("add", "i4", emitter.load(counter, "i4", False), np.int32(1))
     emitter.store(following, "i4", False, counter)
     loop.end(emitter.compare("icmp slt", "i4", following, np.int32(length)))
@@ -642,7 +670,7 @@ def _outer_sums(
     total = symmetric.changeable(emitter, start, code, free)
     x, y = (symmetric.in_memory(emitter, a, code) for a in (rows, weights))
     running = functools.partial(_truth, emitter, needed)
-    with _rows_needed(emitter, needed.shape[0], running) as (at, _):
+    with _rows_needed(emitter, needed.shape[0], running, leading=True) as (at, _):
         symmetric.add_outer(emitter, total, x, y, at, rows.shape[1:4], weights.shape[1])
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 
