@@ -427,47 +427,48 @@ class Solver:
         inertial = frontal.multiply(self.plan.blocks, problem.mass, start) - problem.force
         # The loop carries a, J a - aref and M a - M a0. All are affine in a: a step updates them by
         # a product with the step size, without another multiplication by J or M.
-        carry = start, self.residual(problem.constraints, start), inertial
         # No second start is tried beside the warm start. Where nothing is constrained the first
         # step ends at the solution, and a factorization is better spent on a step than on a start.
+        at = start, self.residual(problem.constraints, start), inertial
+        gradient = self._gradient_at(problem, at)
         if self.steps == 1:
             always = jnp.ones((1, start.shape[-1]), bool)
-            return self._newton_step(problem, carry, *self._gradient_at(problem, carry), always)[0]
+            return self._newton_step(problem, at, gradient, always)[0]
         # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
         # The residuals of listed contacts are kept where no step is needed.
         listed = tuple(f.needed is not None for f in problem.constraints.families)
-        kept = False, ConstraintVector(False, listed), False
+        kept = False, False, (False, ConstraintVector(False, listed), False)
 
-        def step(_: int, carry: object) -> Any:
-            gradient, stiffness = self._gradient_at(problem, carry)
-            # Converged environments skip the factorization, where a whole register of environments
-            # has converged.
-            needed = self._unconverged(problem, weight, carry, gradient)
-            return where_needed(
-                needed,
-                lambda carry: self._newton_step(problem, carry, gradient, stiffness, needed),
-                carry,
-                kept,
-            )
+        def step(carry: Any) -> Any:
+            running, gradient, at = carry
+            at = self._newton_step(problem, at, gradient, running)
+            gradient = self._gradient_at(problem, at)
+            return self._unconverged(problem, weight, at, gradient), gradient, at
 
-        return jax.lax.fori_loop(0, self.steps, step, carry)[0]
+        def turn(carry: Any, _: None) -> tuple[Any, None]:
+            return where_needed(carry[0], step, carry, kept), None
 
-    def _gradient_at(self, problem: ConstraintProblem, carry: Any) -> tuple[jax.Array, Any]:
-        """Return the gradient of the cost at a carried point, (nv, batch), and D of all laws."""
-        a, residual, inertial = carry
-        force, stiffness = fusion_barrier(self.respond(problem.constraints, residual))
-        return inertial - self.apply_transpose(problem.constraints, force, a), stiffness
+        # On a CPU the loop ends when all environments of a register have converged.
+        carry = self._unconverged(problem, weight, at, gradient), gradient, at
+        _, _, (a, _, _) = jax.lax.scan(turn, carry, None, length=self.steps)[0]
+        return a
+
+    def _gradient_at(self, problem: ConstraintProblem, at: Any) -> jax.Array:
+        """Return the gradient of the cost at a carried point, (nv, batch)."""
+        a, residual, inertial = at
+        force, _ = fusion_barrier(self.respond(problem.constraints, residual))
+        return inertial - self.apply_transpose(problem.constraints, force, a)
 
     def _unconverged(
-        self, problem: ConstraintProblem, weight: jax.Array, carry: Any, gradient: jax.Array
+        self, problem: ConstraintProblem, weight: jax.Array, at: Any, gradient: jax.Array
     ) -> jax.Array:
         """Return whether the gradient exceeds its rounding error, (1, batch).
 
         `weight` is the inverse of the mass matrix's diagonal, which makes squared forces
         comparable.
         """
-        _, _, inertial = carry
+        _, _, inertial = at
         # The gradient is a difference of these two forces; its rounding error is a share of them.
         scale = inertial * inertial + problem.force * problem.force
         near = float(jnp.finfo(gradient.dtype).eps) ** CONVERGED_POWER
@@ -475,20 +476,16 @@ class Solver:
         return ~(sum_all(weight * gradient * gradient) <= near**2 * sum_all(weight * scale))
 
     def _newton_step(
-        self,
-        problem: ConstraintProblem,
-        carry: Any,
-        gradient: jax.Array,
-        stiffness: Any,
-        needed: jax.Array,
+        self, problem: ConstraintProblem, at: Any, gradient: jax.Array, needed: jax.Array
     ) -> Any:
-        """Return the carried values after one Newton step with a line search.
+        """Return the carried point after one Newton step with a line search.
 
-        Gradient and D are those at the carried point. The line search does not wait for
-        environments that do not need the step, and their residuals of listed contacts are kept.
+        The gradient is that at the carried point. The line search does not wait for environments
+        that do not need the step, and their residuals of listed contacts are kept.
         """
-        a, residual, inertial = carry
+        a, residual, inertial = at
         blocks, c = self.plan.blocks, problem.constraints
+        _, stiffness = fusion_barrier(self.respond(c, residual))
         # The Newton direction -H⁻¹ g, with H = M + JᵀDJ.
         direction = -self.solve_hessian(problem, stiffness, gradient)
         J_direction = fusion_barrier(self.apply_jacobian(c, direction))

@@ -360,6 +360,19 @@ class Emitter:
         self.buffer_sizes[name] = count * self.type_of(_stored_code(code), wide).bytes
         return Buffer(name, code, wide, depth)
 
+    def part(self, buffer: Buffer, at: Value, size: int) -> Buffer:
+        """Return part number `at` of a buffer in parts of a size, at the current depth.
+
+        Nothing may write to the buffer in the loop around, since no order is kept with what is read
+        from the part.
+        """
+        name, kind = self.fresh_name("m"), self.type_of(_stored_code(buffer.code), buffer.wide)
+        start = self.apply("mul", "i4", at, np.int32(size))
+        place = ir.address(name, kind, buffer.name, str(start))
+        # It counts as a read, which keeps the buffer's memory.
+        self.emit_effect(place._replace(effect=Effect.READS))
+        return Buffer(name, buffer.code, buffer.wide, self.current_depth)
+
     def constant_buffer(self, values: Sequence[Any], code: str) -> Buffer:
         """Return a buffer of known numbers, which is a constant of the module."""
         kind = LLVM_TYPES[_stored_code(code)]

@@ -7,7 +7,7 @@ The rules in this module call it again for the functions of their operation.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
@@ -379,7 +379,16 @@ def _scan(
     now, count = carry.get(), emitter.load(counter, "i4", False)
     at = emitter.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
     mine = [_row(emitter, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
-    out = lower_jaxpr(emitter, *body, [*fixed, *now, *mine], carry.names)
+    given = [*fixed, *now, *mine]
+    if emitter.loops and (call := _ending(body[0], consts)):
+        # Once no lane needs an iteration, the carry stays as it is.
+        values = dict(zip(body[0].invars, given, strict=True))
+        needed, _ = _choice(call)
+        loop.check(emitter.any_lane(_loaded(emitter, values[needed]).reshape(-1)[0]))
+        given = _given(call, values | _known(body))
+        out = lower_jaxpr(emitter, *jax_internals.called(call), given, carry.names)
+    else:
+        out = lower_jaxpr(emitter, *body, given, carry.names)
     # What each iteration contributes to the results is stored before the carry changes.
     stacked = [
         _stacked(emitter, x, code_of(v.aval.dtype), length, at)
@@ -396,6 +405,31 @@ def _scan(
         for rows, v in zip(stacked, results, strict=True)
     ]
     return [*carry.get(), *kept]
+
+
+def _ending(jaxpr: Any, consts: int) -> Any:
+    """Return the call of `where_needed` that is the whole body of a loop, or None.
+
+    Its truth value must be a part of the carry, and what it leaves as it was all of the carry.
+    """
+    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != WHERE_NEEDED:
+        return None
+    (call,) = jaxpr.eqns
+    needed, old = _choice(call)
+    carry = jaxpr.invars[consts:]
+    whole = list(jaxpr.outvars) == list(call.outvars) and list(old) == list(carry)
+    return call if whole and _keeps_shapes(call) and any(needed is v for v in carry) else None
+
+
+def _known(closed: tuple[Any, Sequence[Any]]) -> dict[Any, ElementArray]:
+    """Return the constants of a jaxpr by their variables."""
+    jaxpr, consts = closed
+    return dict(zip(jaxpr.constvars, map(constant_array, consts), strict=True))
+
+
+def _given(call: Any, values: Mapping[Any, ElementArray]) -> list[ElementArray]:
+    """Return the operands of a call, by the values of variables."""
+    return [constant_array(v.val) if isinstance(v, Literal) else values[v] for v in call.invars]
 
 
 class _Unread(np.ndarray):
@@ -433,11 +467,10 @@ def _scan_where_needed(
     Of an iteration that is skipped only the truth value is read, and nothing is copied. Rows that
     replace those that are scanned over are written in place, if nobody reads the old ones.
     """
-    (jaxpr, known), length, reverse, consts, carried = jax_internals.scan(eqn)
-    first = consts + carried
+    body, length, reverse, consts, carried = jax_internals.scan(eqn)
+    jaxpr, first = body[0], consts + carried
     start, rows = operands[consts:first], operands[first:]
-    values = dict(zip(jaxpr.constvars, (constant_array(c) for c in known), strict=True))
-    values |= dict(zip(jaxpr.invars, operands[:consts], strict=False))
+    values = _known(body) | dict(zip(jaxpr.invars, operands[:consts], strict=False))
     kinds = {v: code_of(v.aval.dtype) for v in jaxpr.invars[first:]}
     scanned = dict(zip(jaxpr.invars[first:], rows, strict=True))
     needed, old = _choice(call)
@@ -480,12 +513,11 @@ def _scan_where_needed(
             v: buffer_array(replace(buffer, depth=emitter.current_depth), scanned[v].shape)
             for v, buffer in replaced.items()
         }
-        values |= {v: _row(emitter, x, at, kinds[v]) for v, x in now.items()}
+        values |= {
+            v: _row(emitter, x, at, kinds[v], read_only=v not in replaced) for v, x in now.items()
+        }
         values |= dict(zip(jaxpr.invars[consts:first], carry.get(), strict=True))
-        given = [
-            constant_array(v.val) if isinstance(v, Literal) else values[v] for v in call.invars
-        ]
-        out = lower_jaxpr(emitter, *jax_internals.called(call), given)
+        out = lower_jaxpr(emitter, *jax_internals.called(call), _given(call, values))
         # All rows are computed before the first one is stored.
         emitter.loops.close_all()
         for (buffer, code, size), new in zip(filled, out[carried:], strict=True):
@@ -675,9 +707,24 @@ def _outer_sums(
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 
 
-def _row(emitter: Emitter, x: ElementArray, at: Value, code: str) -> ElementArray:
-    """Return the elements at an index of the first axis, which is the same in all lanes."""
+def _row(
+    emitter: Emitter, x: ElementArray, at: Value, code: str, read_only: bool = False
+) -> ElementArray:
+    """Return the elements at an index of the first axis, which is the same in all lanes.
+
+    Args:
+        emitter: receives the instructions.
+        x: the array.
+        at: the index.
+        code: the type code of the elements.
+        read_only: whether nobody writes to the array in the loop that the index belongs to, so that
+            its elements may be read where they are.
+    """
     if emitter.loops and emitter.loops.worth_looping(x):
+        buffer = emitter.loops.whole_buffer(x) if read_only else None
+        if buffer and not buffer.batch_strided and x.shape[0] > 1:
+            size = math.prod(x.shape[1:])
+            return buffer_array(emitter.part(buffer, at, size), x.shape[1:])
         # Row `at` begins at at × (size of a row) in the flat array.
         size = math.prod(x.shape[1:])
         rest = np.arange(size).reshape(x.shape[1:])
