@@ -8,7 +8,7 @@ from native_lab import by_xla, translated
 
 from brax.kernels.compaction import flagged
 from brax.kernels.gather import picked
-from brax.kernels.skip import fold_needed, map_needed, unread, where_needed
+from brax.kernels.skip import fold_needed, map_needed, unread, update_needed, where_needed
 from brax.kernels.symmetric import (
     eliminated,
     outer_sums,
@@ -67,7 +67,8 @@ def test_chunks_that_are_not_needed_are_left_as_they_were(batch, shift):
     """None, some and all chunks; against a loop in NumPy."""
     rng = np.random.default_rng(batch)
     x = rng.normal(size=(48, batch)).astype(np.float32)
-    y = (rng.normal(size=(12, batch)) + shift).astype(np.float32)
+    # In each environment the chunks that are needed come first.
+    y = -np.sort(-(rng.normal(size=(12, batch)) + shift), axis=0).astype(np.float32)
     chunks = x.reshape(12, 4, 1, batch) * np.arange(1.0, 11.0, dtype=np.float32)[:, None]
     sine, scaled = np.zeros_like(chunks), np.ones_like(chunks)
     total, halved = np.zeros_like(chunks[0]), y[:1].copy()
@@ -88,6 +89,91 @@ def test_chunks_that_are_not_needed_are_left_as_they_were(batch, shift):
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(count[0], (y > 0).sum(axis=0))
+
+
+def replaced(x, y):
+    """Return chunks of which some are replaced, once in place and once beside the old ones."""
+
+    def turn(chunk, other):
+        return chunk[1], chunk[0] * other + y[:1]
+
+    needed, others = y[1:] > 0, jnp.arange(1.0, 13.0)[:, None, None, None]
+    first = (2.0 * x).reshape(12, 4, 1, -1), (x + 1.0).reshape(12, 4, 1, -1)
+    once = update_needed(needed, turn, first, others)
+    # Nobody reads `once` after this, but `twice` is read beside what it becomes.
+    twice = update_needed(needed, lambda a, b: (a[0] - b, a[1]), once, jnp.cos(others))
+    last = update_needed(needed, lambda a, b: a + b * twice[0][0], twice[1], others)
+    return [a.reshape(48, -1) for a in (*twice, last)]
+
+
+@pytest.mark.parametrize("batch", SIZES)
+def test_chunks_are_replaced_where_they_are_needed(batch):
+    """Against a loop in NumPy."""
+    rng = np.random.default_rng(batch)
+    x = rng.normal(size=(48, batch)).astype(np.float32)
+    y = -np.sort(-rng.normal(size=(13, batch)), axis=0).astype(np.float32)
+    a, b = (z.reshape(12, 4, 1, batch) for z in (2 * x, x + 1))
+    n, on = np.arange(1.0, 13.0)[:, None, None, None], (y[1:] > 0)[:, None, None]
+    a, b = np.where(on, b, a), np.where(on, a * n + y[:1], b)
+    a = np.where(on, a - np.cos(n), a)
+    wanted = [a, b, np.where(on, b + n * a[0], b)]
+    for run in (translated, by_xla):
+        for found, right in zip(run(replaced, [x, y]), wanted, strict=True):
+            np.testing.assert_allclose(found, right.reshape(48, batch), rtol=1e-5, atol=1e-5)
+
+
+def rounds(x, y):
+    """Return sums that each environment goes on with until they are large, and their start."""
+
+    def step(carry):
+        _, sums, turns = carry
+        sums = sums + x * x
+        turns = turns + 1.0
+        kept = jnp.where(carry[0], turns, carry[2])
+        return jnp.sum(sums, axis=0, keepdims=True) < y[:1], sums, kept
+
+    def turn(carry, _):
+        return where_needed(carry[0], step, carry, (False, False, True)), None
+
+    start = 0.5 * x
+    carry = y[1:] > 0, start, jnp.zeros_like(y[1:])
+    _, sums, turns = jax.lax.scan(turn, carry, None, length=6)[0]
+    return sums, turns, start
+
+
+@pytest.mark.parametrize("batch", SIZES)
+def test_a_loop_ends_for_each_environment_by_its_own_flag(batch):
+    """Some never begin, some end early, and some take all turns; what they start from stays."""
+    rng = np.random.default_rng(batch)
+    x = rng.uniform(0.5, 1.0, size=(20, batch)).astype(np.float32)
+    limit, flag = rng.uniform(20.0, 90.0, size=batch), rng.normal(size=batch)
+    y = np.stack([limit, flag]).astype(np.float32)
+    sums, turns, running = 0.5 * x, np.zeros(batch), flag > 0
+    for _ in range(6):
+        sums = np.where(running, sums + x * x, sums)
+        turns += running
+        running = running & (sums.sum(axis=0) < y[0])
+    for run in (translated, by_xla):
+        found = run(rounds, [x, y])
+        for a, b in zip(found, (sums, turns[None], 0.5 * x), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_iterations_of_other_loops_may_be_needed_in_any_order():
+    """`where_needed` of a scanned truth value, outside of `map_needed` and `fold_needed`."""
+
+    def scattered(x, y):
+        def step(carry, given):
+            on, row = given
+            return where_needed(on, lambda c: c + row, carry), None
+
+        return (jax.lax.scan(step, x, ((y > 0)[:, None], y[:, None]))[0],)
+
+    rng = np.random.default_rng(1)
+    x, y = (rng.normal(size=(n, 37)).astype(np.float32) for n in (40, 9))
+    wanted = x + np.where(y > 0, y, 0).sum(axis=0)
+    for run in (translated, by_xla):
+        np.testing.assert_allclose(run(scattered, [x, y])[0], wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_a_loop_that_leaves_something_else_is_no_such_loop():
@@ -194,7 +280,8 @@ def mirrored(directions):
 @pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
 def test_outer_products_are_added_where_they_are_needed(copies, batch, directions):
     matrix, x = matrices(12, copies, batch, np.float32)
-    needed = np.random.default_rng(1).random((3, batch)) < 0.6
+    # Chunks that are needed come first.
+    needed = np.arange(3)[:, None] < np.random.default_rng(1).integers(0, 4, batch)
     places, constraints = mirrored(directions), 6 // directions
     size = (3, places.max() + 1, constraints * copies, batch)
     weights = np.random.default_rng(2).normal(size=size).astype(np.float32)

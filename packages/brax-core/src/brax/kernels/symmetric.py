@@ -23,7 +23,7 @@ def outer_sums(
     """Return `start` plus JᵀDJ of all constraints of the chunks that are needed.
 
     Args:
-        needed: truth values, (chunks, batch).
+        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
         start: matrices (n, n, copies, batch).
         rows: the Jacobian J, (chunks, n, copies, directions * constraints, batch), by direction,
             then by constraint.
