@@ -425,10 +425,10 @@ class Solver:
     def _search(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
         """Return the accelerations after all steps."""
         inertial = frontal.multiply(self.plan.blocks, problem.mass, start) - problem.force
-        # The loop carries a, J a - aref and M a - M a0. All are affine in a: a step updates them by
-        # a product with the step size, without another multiplication by J or M.
         # No second start is tried beside the warm start. Where nothing is constrained the first
         # step ends at the solution, and a factorization is better spent on a step than on a start.
+        # The loop carries a, J a - aref and M a - M a0. All are affine in a: a step updates them by
+        # a product with the step size, without another multiplication by J or M.
         at = start, self.residual(problem.constraints, start), inertial
         gradient = self._gradient_at(problem, at)
         if self.steps == 1:
@@ -437,8 +437,9 @@ class Solver:
         # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
         # The residuals of listed contacts are kept where no step is needed.
-        listed = tuple(f.needed is not None for f in problem.constraints.families)
-        kept = False, False, (False, ConstraintVector(False, listed), False)
+        no: Any = False
+        listed: Any = tuple(f.needed is not None for f in problem.constraints.families)
+        kept = no, no, (no, ConstraintVector(no, listed), no)
 
         def step(carry: Any) -> Any:
             running, gradient, at = carry

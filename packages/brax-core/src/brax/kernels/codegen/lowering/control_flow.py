@@ -116,6 +116,11 @@ def _last_read(
     return _names_in(mine) - given - _names_in(alive)
 
 
+def _but(free: LastRead, others: AbstractSet[str]) -> LastRead:
+    """Return a function for the buffers that nobody reads afterwards but some others."""
+    return lambda: free() - others
+
+
 def _names_in(arrays: Sequence[ElementArray]) -> set[str]:
     """Return the names of the buffers that arrays have elements of."""
     values = (x for array in arrays for x in array.reshape(-1))
@@ -369,9 +374,7 @@ def _scan(
     counter = emitter.stack_slot("i4", False)
     # The counter is the same in all lanes: one number, while the carry has one for each lane.
     shared = _names_in([*fixed, *rows])
-    carry = _Carry(
-        emitter, [v.aval for v in eqn.invars[consts:first]], start, lambda: free() - shared
-    )
+    carry = _Carry(emitter, [v.aval for v in eqn.invars[consts:first]], start, _but(free, shared))
     # In the second iteration they have other contents.
     emitter.forget(carry.reused)
     emitter.store(np.int32(0), "i4", False, counter)
@@ -380,7 +383,7 @@ def _scan(
     at = emitter.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
     mine = [_row(emitter, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
     given = [*fixed, *now, *mine]
-    if emitter.loops and (call := _ending(body[0], consts)):
+    if call := _ending(body[0], consts):
         # Once no lane needs an iteration, the carry stays as it is.
         values = dict(zip(body[0].invars, given, strict=True))
         needed, _ = _choice(call)
@@ -484,9 +487,7 @@ def _scan_where_needed(
             # One that is read elsewhere, or replaced twice, is copied.
             others = [*operands[:first], *(x for v, x in scanned.items() if v is not var)]
             names = _names_in(others)
-            buffer = symmetric.changeable(
-                emitter, scanned[var], code, lambda names=names: free() - names
-            )
+            buffer = symmetric.changeable(emitter, scanned[var], code, _but(free, names))
             replaced[var] = buffer
             filled.append((buffer, code, size))
             continue
