@@ -430,36 +430,39 @@ class Solver:
         # The loop carries a, J a - aref and M a - M a0. All are affine in a: a step updates them by
         # a product with the step size, without another multiplication by J or M.
         at = start, self.residual(problem.constraints, start), inertial
-        gradient = self._gradient_at(problem, at)
+        everywhere = jnp.ones((1, start.shape[-1]), bool)
         if self.steps == 1:
-            always = jnp.ones((1, start.shape[-1]), bool)
-            return self._newton_step(problem, at, gradient, always)[0]
+            return self._newton_step(problem, at, *self._gradient_at(problem, at), everywhere)[0]
         # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
         # The residuals of listed contacts are kept where no step is needed.
         no: Any = False
         listed: Any = tuple(f.needed is not None for f in problem.constraints.families)
-        kept = no, no, (no, ConstraintVector(no, listed), no)
+        kept = no, ConstraintVector(no, listed), no
 
         def step(carry: Any) -> Any:
-            running, gradient, at = carry
-            at = self._newton_step(problem, at, gradient, running)
-            gradient = self._gradient_at(problem, at)
-            return self._unconverged(problem, weight, at, gradient), gradient, at
+            running, at = carry
+            gradient, stiffness = self._gradient_at(problem, at)
+            needed = running & self._unconverged(problem, weight, at, gradient)
+
+            def moved(at: Any) -> Any:
+                return self._newton_step(problem, at, gradient, stiffness, needed)
+
+            # Converged environments skip the factorization, where a whole register has converged.
+            return needed, where_needed(needed, moved, at, kept)
 
         def turn(carry: Any, _: None) -> tuple[Any, None]:
-            return where_needed(carry[0], step, carry, kept), None
+            return where_needed(carry[0], step, carry, kept=True), None
 
         # On a CPU the loop ends when all environments of a register have converged.
-        carry = self._unconverged(problem, weight, at, gradient), gradient, at
-        _, _, (a, _, _) = jax.lax.scan(turn, carry, None, length=self.steps)[0]
+        (_, (a, *_)), _ = jax.lax.scan(turn, (everywhere, at), None, length=self.steps)
         return a
 
-    def _gradient_at(self, problem: ConstraintProblem, at: Any) -> jax.Array:
-        """Return the gradient of the cost at a carried point, (nv, batch)."""
+    def _gradient_at(self, problem: ConstraintProblem, at: Any) -> tuple[jax.Array, Any]:
+        """Return the gradient of the cost at a carried point, (nv, batch), and D of all laws."""
         a, residual, inertial = at
-        force, _ = fusion_barrier(self.respond(problem.constraints, residual))
-        return inertial - self.apply_transpose(problem.constraints, force, a)
+        force, stiffness = fusion_barrier(self.respond(problem.constraints, residual))
+        return inertial - self.apply_transpose(problem.constraints, force, a), stiffness
 
     def _unconverged(
         self, problem: ConstraintProblem, weight: jax.Array, at: Any, gradient: jax.Array
@@ -477,16 +480,20 @@ class Solver:
         return ~(sum_all(weight * gradient * gradient) <= near**2 * sum_all(weight * scale))
 
     def _newton_step(
-        self, problem: ConstraintProblem, at: Any, gradient: jax.Array, needed: jax.Array
+        self,
+        problem: ConstraintProblem,
+        at: Any,
+        gradient: jax.Array,
+        stiffness: Any,
+        needed: jax.Array,
     ) -> Any:
         """Return the carried point after one Newton step with a line search.
 
-        The gradient is that at the carried point. The line search does not wait for environments
-        that do not need the step, and their residuals of listed contacts are kept.
+        Gradient and D are those at the carried point. The line search does not wait for
+        environments that do not need the step, and their residuals of listed contacts are kept.
         """
         a, residual, inertial = at
         blocks, c = self.plan.blocks, problem.constraints
-        _, stiffness = fusion_barrier(self.respond(c, residual))
         # The Newton direction -H⁻¹ g, with H = M + JᵀDJ.
         direction = -self.solve_hessian(problem, stiffness, gradient)
         J_direction = fusion_barrier(self.apply_jacobian(c, direction))
