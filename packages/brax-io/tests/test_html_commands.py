@@ -172,6 +172,12 @@ def test_render_takes_a_checkpoint_and_stops_at_steps(run, tmp_path):
     np.testing.assert_allclose(arrays["pos"][:, 0, 0], [0, 0, 0.2, 0.6], atol=1e-6)
 
 
+def test_render_stops_where_the_episodes_of_training_did(run):
+    folder = run(config={"episode_length": 4})
+    assert cli.main(["render", str(folder)]) == 0
+    assert unpack((folder / "rollout.html").read_text("utf-8"))[0]["frames"] == 5
+
+
 def test_render_shows_runs_side_by_side(run, tmp_path):
     """The run's newest policy, and that of its checkpoint: steps of 0.1 and of 0.2."""
     folder, page = run(), tmp_path / "both.html"

@@ -35,9 +35,7 @@ def _is_number(_context: click.Context, _option: click.Parameter, value: float |
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="Maximum length of the episode.",
+    help="Maximum length of the episode.  [default: that of the run's episodes]",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
@@ -53,14 +51,14 @@ def _is_number(_context: click.Context, _option: click.Parameter, value: float |
 def render(
     run: Path,
     output: Path | None,
-    steps: int,
+    steps: int | None,
     seed: int,
     show: bool,
     beside: tuple[Path, ...] = (),
 ) -> None:
     """Show an episode of a trained agent, from its RUN or one of its checkpoints.
 
-    The page contains one episode of at most --steps steps. It is written to the run's rollout.html
+    The page contains one episode, of at most --steps steps. It is written to the run's rollout.html
     unless --output names a file; FILE.mp4, FILE.gif and FILE.png, which is large, are films.
     """
     from brax.io.viewer import rollout

@@ -35,7 +35,8 @@ class Run:
     settings: dict[str, Any]
     """Keyword arguments of the environment."""
     trainer: str
-    action_repeat: int
+    action_repeat: int = 1
+    episode_length: int = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,12 +91,13 @@ def find_run(path: Path) -> Run:
         )
     try:
         record = json.loads((folder / "run.json").read_text("utf-8"))
+        config = record.get("config", {})
         return Run(
             folder,
             record["environment"],
             record.get("environment_kwargs", {}),
             record["trainer"],
-            record.get("config", {}).get("action_repeat", 1),
+            **{k: config[k] for k in ("action_repeat", "episode_length") if k in config},
         )
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ConfigError(f"'{folder / 'run.json'}' cannot be read: {error!r}") from error
@@ -115,13 +117,13 @@ def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
     return env, load_policy(run.trainer, checkpoint, env)
 
 
-def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Rollout:
+def episode(run: Run, checkpoint: Path, steps: int | None, seed: int) -> Rollout:
     """Return one episode of a trained agent, up to its end or `steps` environment steps.
 
     Args:
         run: the run.
         checkpoint: the run's folder, or that of one of its checkpoints.
-        steps: maximum length.
+        steps: maximum length; None for that of the episodes that the agent was trained in.
         seed: random seed of the initial state and of the agent.
 
     Raises:
@@ -130,7 +132,7 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Rollout:
     env, policy = trained(run, checkpoint)
     if not isinstance(getattr(env, "sys", None), System):
         raise ConfigError(f"environment '{run.environment}' has no System, so no page can show it")
-    play = functools.partial(_roll_out, env, policy, run.action_repeat, steps)
+    play = functools.partial(_roll_out, env, policy, run.action_repeat, steps or run.episode_length)
     roll_out = jax.jit(play, compiler_options=gpu_options())
     rows = jax.device_get(roll_out(jax.random.key(seed)))
     length = _length(rows[0], rows[1])
