@@ -132,9 +132,9 @@ def _touching(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.A
     tables = []
     for listed in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
         near = listed.whole()
-        filled = (jnp.arange(len(near.number))[:, None] < near.filled) & (near.touch.dist <= 0)
+        # Rows that are empty are far.
         none = jnp.iinfo(jnp.int32).max
-        number = jnp.where(filled, near.number, none)
+        number = jnp.where(near.touch.dist <= 0, near.number, none)
         tables.append((number, stack(near.touch.pos), stack(near.touch.normal)))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *tables)
 

@@ -195,7 +195,7 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
         parts = [t for t, a in zip(tested, by_collider, strict=True) if (width[a.pairs] == w).any()]
         # Contacts of other dimensions, which the same collider found, have lists of their own.
         near = join([t.near if (width == w).all() else t.near & (t.width == w) for t in parts])
-        every = join([_Points(t.touch, t.pair, t.number) for t in parts])
+        every = join([t.points for t in parts])
         index, found = flagged(near, most)
         index, count = jax.lax.stop_gradient(index), jnp.minimum(found, most)
 
@@ -261,24 +261,23 @@ class _Points(NamedTuple):
     """Contact points, (points, batch)."""
 
     touch: Touch
-    pair: jax.Array
-    number: jax.Array
-
-
-class _Tested(NamedTuple):
-    """The contact points of a collider's tested pairs, (points, batch).
-
-    All but `near` may be read only of points within reach.
-    """
-
-    touch: Touch
-    """The points."""
-    near: jax.Array
-    """True where a point is within reach."""
+    """Where they are."""
     pair: jax.Array
     """Index of the pair of each, among the pairs of all groups."""
     number: jax.Array
     """Number of each among the points of all pairs."""
+
+
+class _Tested(NamedTuple):
+    """What a collider's tested pairs have, (points, batch).
+
+    All but `near` may be read only of points within reach.
+    """
+
+    points: _Points
+    """Their contact points."""
+    near: jax.Array
+    """True where a point is within reach."""
     width: jax.Array
     """Dimension of each, see `contact_widths`, (points, 1 or batch)."""
     overflow: jax.Array
@@ -306,15 +305,16 @@ def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames, reach: jax
         for group in groups
     ]
     touch = _flat(collide(entry.collider, *side_by_side(placed)))
-    points = entry.collider.n_contacts
-    pair = np.tile(entry.pairs, points)
+    count = entry.collider.n_contacts
+    pair = np.tile(entry.pairs, count)
     near = ~(touch.dist >= rows(reach, pair.tolist()))
     whole, number = (
         jnp.broadcast_to(jnp.asarray(x, jnp.int32)[:, None], touch.dist.shape)
-        for x in (pair, _numbers(sys)[np.arange(points)[:, None], entry.pairs].reshape(-1))
+        for x in (pair, _numbers(sys)[np.arange(count)[:, None], entry.pairs].reshape(-1))
     )
     dimension = jnp.asarray(_width(sys)[pair])[:, None]
-    return _Tested(touch, near, whole, number, dimension, jnp.zeros_like(whole[:1]))
+    points = _Points(touch, whole, number)
+    return _Tested(points, near, dimension, jnp.zeros_like(whole[:1]))
 
 
 def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax.Array) -> _Tested:
@@ -352,7 +352,7 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         place, count = flagged(~apart & (jnp.arange(most)[:, None] < count), most)
         index = picked(index, place)
 
-    def test(given: tuple[jax.Array, jax.Array]) -> _Tested:
+    def test(given: tuple[jax.Array, jax.Array]) -> tuple[_Points, jax.Array, jax.Array]:
         index, some = given
         touch = collide(entry.collider, *shapes(index))
         touch = touch._replace(along=touch.edge())
@@ -364,15 +364,16 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         whole, dimension = (
             jnp.broadcast_to(x, near.shape) for x in (pair, jnp.asarray(_width(sys))[pair])
         )
-        return _Tested(touch, near, whole, number, dimension, overflow)
+        return _Points(touch, whole, number), near, dimension
 
     some = jnp.arange(most)[:, None] < count
-    none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), most // size)
-    none = unread(none)._replace(near=none.near)
+    chunks = in_chunks((index, some), most // size)
+    nothing, nowhere, no_width = empty(test, (index[:size], some[:size]))
+    none = unread(nothing), nowhere, unread(no_width)
     found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
     # Axes (chunks, points, pairs, batch) become (all points, batch).
-    flat: _Tested = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
-    return flat._replace(overflow=overflow)
+    points_there, near, width = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
+    return _Tested(points_there, near, width, overflow)
 
 
 def _near_pairs(

@@ -145,15 +145,14 @@ class FamilyRows(NamedTuple):
             change: their change per unit of size.
             size: the size, (1, batch).
         """
-        if self.needed is None:
+
+        def step(residual: Along, change: Along) -> Along:
             return tuple(x + size * d for x, d in zip(residual, change, strict=True))
-        chunks, others = in_chunks((residual, change), len(self.needed))
-        found = update_needed(
-            self.needed & needed,
-            lambda x, d: tuple(a + size * b for a, b in zip(x, d, strict=True)),
-            chunks,
-            others,
-        )
+
+        if self.needed is None:
+            return step(residual, change)
+        chunks = in_chunks((residual, change), len(self.needed))
+        found = update_needed(self.needed & needed, step, *chunks)
         return tuple(x.reshape(-1, x.shape[-1]) for x in found)
 
     def response(self, residual: Along) -> tuple[Along, Matrix | jax.Array]:

@@ -37,7 +37,13 @@ def unread(tree: T) -> T:
     return jax.jit(same)(tree)
 
 
-def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T, kept: object = False) -> T:
+def where_needed(
+    needed: jax.Array,
+    function: Callable[[T], T],
+    tree: T,
+    kept: object = False,
+    leading: bool = False,
+) -> T:
     """Return `function(tree)` in the environments that need it, and `tree` in the others.
 
     On a CPU, the work is skipped if none of the environments in the lanes of a register needs it.
@@ -50,18 +56,9 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T, kept: o
         tree: the operands.
         kept: for parts of the operands, or each of them, whether the function itself keeps what
             belongs to environments that do not need it; a pytree prefix of `tree`.
+        leading: whether this is all that a loop does, and each environment needs its first
+            iterations alone.
     """
-    return _where_needed(needed, function, tree, kept)
-
-
-def _where_needed(
-    needed: jax.Array,
-    function: Callable[[T], T],
-    tree: T,
-    kept: object = False,
-    leading: bool = False,
-) -> T:
-    """See `where_needed`; `leading` is true in a loop in which needed iterations come first."""
     leaves, structure = jax.tree.flatten(tree)
     same = jax.tree.leaves(jax.tree.map(lambda k, t: jax.tree.map(lambda _: k, t), kept, tree))
 
@@ -87,8 +84,8 @@ def _where_needed(
 
 # The parameters of the primitive are `jaxpr`, the function of all operands that computes new values
 # and selects among them and the old ones; the places among the operands of the truth value,
-# `needed`, and of the old value of each result, `old`; and `leading`, of `_where_needed`. But for
-# the code generator it is that function: an ordinary selection.
+# `needed`, and of the old value of each result, `old`; and `leading`, as it was given. But for the
+# code generator it is that function: an ordinary selection.
 
 
 def _selected(*operands: object, jaxpr: object, **_: object) -> list[Any]:
@@ -203,7 +200,7 @@ def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: object, 
 
     def step(_: None, given: tuple[jax.Array, object]) -> tuple[None, T]:
         mine, chunk = given
-        return None, _where_needed(mine, lambda _: function(chunk), otherwise, leading=True)
+        return None, where_needed(mine, lambda _: function(chunk), otherwise, leading=True)
 
     # The code generator knows a loop whose body is `where_needed` alone, of a scanned value.
     return jax.lax.scan(step, None, (needed[:, None], chunks))[1]
@@ -225,7 +222,7 @@ def update_needed(
 
     def step(_: None, given: tuple[jax.Array, T, object]) -> tuple[None, T]:
         mine, chunk, other = given
-        return None, _where_needed(mine, lambda c: function(c, other), chunk, leading=True)
+        return None, where_needed(mine, lambda c: function(c, other), chunk, leading=True)
 
     return jax.lax.scan(step, None, (needed[:, None], chunks, others))[1]
 
@@ -242,7 +239,7 @@ def fold_needed(needed: jax.Array, function: Callable[[T, Any], T], start: T, ch
 
     def step(carry: T, given: tuple[jax.Array, object]) -> tuple[T, None]:
         mine, chunk = given
-        new = _where_needed(mine, lambda carry: function(carry, chunk), carry, leading=True)
+        new = where_needed(mine, lambda carry: function(carry, chunk), carry, leading=True)
         return new, None
 
     return jax.lax.scan(step, start, (needed[:, None], chunks))[0]

@@ -118,7 +118,7 @@ class EvaluationContext:
         first, second = (np.array(side, dtype=int)[:, None] for side in sides)
         return first, second
 
-    @property
+    @cached_property
     def _near(self) -> list[ListedContacts]:
         """Contacts of the broad phase; empty where all contacts are listed."""
         if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.contacts is None:

@@ -415,13 +415,20 @@ def _ending(jaxpr: Any, consts: int) -> Any:
 
     Its truth value must be a part of the carry, and what it leaves as it was all of the carry.
     """
+    call, carry = _only_call(jaxpr), jaxpr.invars[consts:]
+    if call is None:
+        return None
+    needed, old = _choice(call)
+    return call if old == list(carry) and any(needed is v for v in carry) else None
+
+
+def _only_call(jaxpr: Any) -> Any:
+    """Return the call of `where_needed` that is all that a jaxpr does, or None."""
     if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != WHERE_NEEDED:
         return None
     (call,) = jaxpr.eqns
-    needed, old = _choice(call)
-    carry = jaxpr.invars[consts:]
-    whole = list(jaxpr.outvars) == list(call.outvars) and list(old) == list(carry)
-    return call if whole and _keeps_shapes(call) and any(needed is v for v in carry) else None
+    whole = list(jaxpr.outvars) == list(call.outvars)
+    return call if whole and _keeps_shapes(call) else None
 
 
 def _known(closed: tuple[Any, Sequence[Any]]) -> dict[Any, ElementArray]:
@@ -449,10 +456,8 @@ def _skipping(jaxpr: Any, consts: int, carried: int) -> Any:
     Its truth value must be scanned over. What it leaves as it was must be the carry, or for rows of
     results something constant or scanned over.
     """
-    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != WHERE_NEEDED:
-        return None
-    (call,) = jaxpr.eqns
-    if not _keeps_shapes(call) or list(jaxpr.outvars) != list(call.outvars):
+    call = _only_call(jaxpr)
+    if call is None:
         return None
     first, needed, old = consts + carried, *_choice(call)
     given = [*jaxpr.constvars, *jaxpr.invars[:consts], *jaxpr.invars[first:]]
@@ -722,12 +727,11 @@ def _row(
             its elements may be read where they are.
     """
     if emitter.loops and emitter.loops.worth_looping(x):
+        size = math.prod(x.shape[1:])
         buffer = emitter.loops.whole_buffer(x) if read_only else None
-        if buffer and not buffer.batch_strided and x.shape[0] > 1:
-            size = math.prod(x.shape[1:])
+        if buffer and not buffer.batch_strided:
             return buffer_array(emitter.part(buffer, at, size), x.shape[1:])
         # Row `at` begins at at × (size of a row) in the flat array.
-        size = math.prod(x.shape[1:])
         rest = np.arange(size).reshape(x.shape[1:])
         move = _filled([at], ()), "i4", x.shape[0] - 1, size
         return emitter.loops.gather(x, code, rest, [move])
