@@ -124,7 +124,7 @@ def seen(folder: Path) -> dict[str, float]:
 def placed(folder: Path) -> float:
     """Return the share of episodes in which the pusher's object ends within 5 cm of the goal.
 
-    Their distance is that on the table; the goal lies 4.8 cm below the object's centre.
+    The distance is that on the table; the goal lies 4.8 cm below the object's centre.
     """
     record = run_directory.read(folder)
     environment: Any = envs.get_environment(record.environment)
