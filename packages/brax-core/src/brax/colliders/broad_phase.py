@@ -261,7 +261,7 @@ class _Points(NamedTuple):
     """Contact points, (points, batch)."""
 
     touch: Touch
-    """Where they are."""
+    """Distances, positions and normals."""
     pair: jax.Array
     """Index of the pair of each, among the pairs of all groups."""
     number: jax.Array
@@ -269,13 +269,13 @@ class _Points(NamedTuple):
 
 
 class _Tested(NamedTuple):
-    """What a collider's tested pairs have, (points, batch).
+    """The points of a collider's tested pairs, and which are within reach, (points, batch).
 
     All but `near` may be read only of points within reach.
     """
 
     points: _Points
-    """Their contact points."""
+    """The contact points."""
     near: jax.Array
     """True where a point is within reach."""
     width: jax.Array
