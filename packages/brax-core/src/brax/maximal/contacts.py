@@ -6,6 +6,7 @@ for each contact and components (contacts, batch). What both compute of them is 
 for impulses are in `spring.contacts` and `positional.contacts`.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.colliders.narrow_phase import Contacts, contact_links
 from brax.components import Sym3, Vec3, rows, sum_first
+from brax.maximal.links import TreesAtState
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join, sum_rows
 
@@ -64,13 +66,9 @@ class Side(NamedTuple):
         for index, group in enumerate(plan.groups):
             mine, owner = group.of(self.links)
             if mine:
-                out.append((index, _summed(rows(value, mine), owner, len(group.links))))
+                summed = functools.partial(sum_rows, owner=owner, n=len(group.links))
+                out.append((index, jax.tree.map(summed, rows(value, mine))))
         return out
-
-
-def _summed(values: T, owner: tuple[int, ...], n: int) -> T:
-    """Sum rows that have the same of `n` owners, leaf by leaf."""
-    return jax.tree.map(lambda x: sum_rows(x, owner, n), values)
 
 
 Sides = tuple[Side, Side]
@@ -86,50 +84,44 @@ def sides_by_group(sys: System, plan: Layout) -> list[Sides]:
     ]
 
 
-def points_of_sides(found: Contacts, in_time: bool) -> tuple[Vec3, Vec3]:
-    """Return the points of the two links at which contacts act on them [m].
-
-    These are the contact itself, halfway between the surfaces. An elastic impact that is resolved
-    at its time within the step acts when the surfaces have met, on the points that do: the arm of
-    its friction does not depend on the gap at the start of the step.
-
-    Args:
-        found: the contacts.
-        in_time: whether impacts are resolved at their time.
-    """
-    touch, surface = found.touch, found.surface
-    if not in_time:
-        return touch.pos, touch.pos
-    bounces = surface.elasticity > 0
-    gap = touch.normal * jnp.where(bounces, 0.5 * jnp.maximum(touch.dist, 0.0), 0.0)
-    return touch.pos - gap, touch.pos + gap
-
-
-def arms(points: tuple[Vec3, Vec3], sides: Sides, origins: Vec3) -> tuple[Vec3, Vec3]:
-    """Return the vectors to contacts from the common point of each side's tree [m].
-
-    About these points velocities and momenta are. The world has the origin.
-
-    Args:
-        points: the contacts on each side, see `points_of_sides`.
-        sides: their links.
-        origins: the common point of each link's tree, one row if there is one tree.
-    """
-    one = origins.x.shape[0] == 1
-    first, second = (
-        pos - (origins if one else side.of(origins)) if side.moves else pos
-        for pos, side in zip(points, sides, strict=True)
-    )
-    return first, second
-
-
 class ContactPoints(NamedTuple):
     """The places at which contacts act on links."""
 
+    plan: Layout
+    """The layout."""
     sides: Sides
     """The links."""
-    arms: tuple[Vec3, Vec3]
-    """The contact relative to the common point of each side's tree [m]."""
+    points: list[Vec3]
+    """The point on each side [m]."""
+    arms: list[Vec3]
+    """The same relative to the common point of each side's tree, about which velocities and momenta
+    are; the world has the origin."""
+
+    @classmethod
+    def of(cls, at: TreesAtState, sides: Sides, found: Contacts, in_time: bool) -> "ContactPoints":
+        """Return the places of contacts: halfway between the surfaces.
+
+        An elastic impact that is resolved at its time within the step acts when the surfaces have
+        met, on the points that do: the arm of its friction does not depend on the gap at the start
+        of the step.
+
+        Args:
+            at: the links at the start of the step.
+            sides: the links of the contacts.
+            found: the contacts.
+            in_time: whether impacts are resolved at their time.
+        """
+        touch, points = found.touch, [found.touch.pos] * 2
+        if in_time:
+            bounces = found.surface.elasticity > 0
+            gap = touch.normal * jnp.where(bounces, 0.5 * jnp.maximum(touch.dist, 0.0), 0.0)
+            points = [touch.pos - gap, touch.pos + gap]
+        one = at.origins.x.shape[0] == 1
+        arms = [
+            pos - (at.origins if one else side.of(at.origins)) if side.moves else pos
+            for pos, side in zip(points, sides, strict=True)
+        ]
+        return cls(at.plan, sides, points, arms)
 
     @property
     def moving(self) -> list[tuple[float, Side, Vec3]]:
@@ -137,37 +129,34 @@ class ContactPoints(NamedTuple):
         every = zip((-1.0, 1.0), self.sides, self.arms, strict=True)
         return [each for each in every if each[1].moves]
 
-    def relative_velocity(self, velocities: Sequence[Spatial], plan: Layout) -> Vec3:
+    def relative_velocity(self, velocities: Sequence[Spatial]) -> Vec3:
         """Return the velocity of the second link relative to the first at the contacts.
 
         Args:
             velocities: velocities of the links about the common points, by group.
-            plan: the layout.
         """
-        at = [(sign, side.take(velocities, plan), arm) for sign, side, arm in self.moving]
+        at = [(sign, side.take(velocities, self.plan), arm) for sign, side, arm in self.moving]
         return relative([(sign, v.lin + v.ang.cross(arm)) for sign, v, arm in at])
 
-    def relative_spin(self, velocities: Sequence[Spatial], plan: Layout) -> Vec3:
+    def relative_spin(self, velocities: Sequence[Spatial]) -> Vec3:
         """Return the angular velocity of the second link relative to the first."""
         # Angular velocities do not depend on the point, so no arms are needed.
-        return relative([(sign, side.take(velocities, plan).ang) for sign, side, _ in self.moving])
+        at = [(sign, side.take(velocities, self.plan)) for sign, side, _ in self.moving]
+        return relative([(sign, v.ang) for sign, v in at])
 
-    def inverse_inertias(
-        self, mobility: Sequence[Sym6], plan: Layout
-    ) -> tuple[list[Sym3], list[Sym3]]:
+    def inverse_inertias(self, mobility: Sequence[Sym6]) -> tuple[list[Sym3], list[Sym3]]:
         """Return the inverse inertias that impulses, and torques, see on the sides that move.
 
         Args:
             mobility: inverse inertia of the links with all joints in place, by group.
-            plan: the layout.
         """
         # `Sym6.at` is the 3x3 inverse inertia of a point: W = J W6 J^T with J = [-[r]x, 1].
         # A torque needs no arm: only the angular block counts.
-        seen = [(side.take(mobility, plan), arm) for _, side, arm in self.moving]
+        seen = [(side.take(mobility, self.plan), arm) for _, side, arm in self.moving]
         return [m.at(arm) for m, arm in seen], [m.a for m, _ in seen]
 
     def add_impulses(
-        self, momenta: Sequence[Spatial | None], force: Vec3, couple: Vec3 | None, plan: Layout
+        self, momenta: Sequence[Spatial | None], force: Vec3, couple: Vec3 | None
     ) -> list[Spatial | None]:
         """Return momenta of the links, about the common points, with those of impulses added.
 
@@ -175,7 +164,6 @@ class ContactPoints(NamedTuple):
             momenta: by group; None where nothing acts.
             force: impulses on the second links, world axes.
             couple: torque impulses on them; None if there are none.
-            plan: the layout.
         """
         out = list(momenta)
         for sign, side, arm in self.moving:
@@ -183,7 +171,7 @@ class ContactPoints(NamedTuple):
             wrench = Spatial(torque if couple is None else torque + couple, force)
             # The impulse is the one on the second link; the first takes the opposite. A group may
             # have links on both sides, such as two bodies that collide.
-            for index, part in side.give(wrench if sign > 0 else wrench * sign, plan):
+            for index, part in side.give(wrench if sign > 0 else wrench * sign, self.plan):
                 before = out[index]
                 out[index] = part if before is None else before + part
         return out

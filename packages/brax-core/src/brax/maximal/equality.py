@@ -25,16 +25,14 @@ from brax.maximal.equality_errors import (
     EqualityErrors,
     EqualityLinks,
     and_none,
-    coupled_joints,
+    equality_errors,
     equality_links,
     holds_orientation,
-    tendon_pairs,
 )
 from brax.maximal.links import PerDof, TreesAtState, by_link, by_stack
-from brax.maximal.tendons import TendonJacobian
 from brax.maximal.tree_solve import GroupPivot, solve
 from brax.spatial import Spatial
-from brax.tree import Layout, join, sum_rows
+from brax.tree import join, sum_rows
 
 GroupedMotion = tuple[list[Spatial], list[PerDof]]
 """Velocities of the links about their trees' common points, and rates, by group."""
@@ -47,14 +45,8 @@ solvable."""
 class EqualitySystem(NamedTuple):
     """The equality rows at a state, and the correction of a motion that misses their rates."""
 
-    point: Vec3
-    """Points at which `connect` and `weld` act, world axes."""
-    slopes: jax.Array
-    """Slopes of the couplings' polynomials, of joints and then of tendons."""
-    origins: Vec3
-    """The common point of each link's tree."""
-    tendons: TendonJacobian | None
-    """The tendons; None if none is coupled."""
+    errors: EqualityErrors
+    """The errors, with the points and slopes at which the constraints act."""
     motion: GroupedMotion
     """M⁻¹ Jᵀ: the motion by a unit impulse along each row. The first axis is the rows'."""
     inverse: jax.Array
@@ -70,51 +62,36 @@ class EqualityTargets(NamedTuple):
     """Their rates, (rows, batch)."""
 
 
-def equality_system(
-    at: TreesAtState, pivots: Sequence[GroupPivot], errors: EqualityErrors
-) -> EqualitySystem:
-    """Return the equality rows with their inverse, for `project_motion`.
-
-    Args:
-        at: the state.
-        pivots: from `factor`.
-        errors: the equality errors at the state.
-    """
-    sys, plan = at.sys, at.plan
-    prepared = EqualitySystem(
-        *(errors.point, errors.slopes, at.origins, errors.tendons, ([], []), errors.position)
-    )
+def equality_system(at: TreesAtState, pivots: Sequence[GroupPivot]) -> EqualitySystem:
+    """Return the equality rows at a state with their inverse; `pivots` are from `factor`."""
+    errors = equality_errors(at)
+    prepared = EqualitySystem(errors, ([], []), errors.position)
     units = jnp.eye(len(errors.position), dtype=errors.position.dtype)[:, :, None]
 
     def respond(load: jax.Array) -> GroupedMotion:
-        return solve(plan, pivots, *_pushes(sys, plan, prepared, load), driven=False)
+        return solve(at.plan, pivots, *_pushes(at, prepared, load), driven=False)
 
     # One elimination serves all rows: each column of M⁻¹ Jᵀ is one solve with a unit impulse.
     motion = jax.vmap(respond)(units)
-    mobile = jax.vmap(lambda each: equality_rates(sys, plan, prepared, each))(motion)
+    mobile = jax.vmap(lambda each: equality_rates(at, prepared, each))(motion)
     # Equalities that say the same make J M⁻¹ Jᵀ singular. A compliance of 1e-6 of each row's own
     # mobility keeps it invertible.
-    slack = EQUALITY_COMPLIANCE * _mobility(sys, equality_links(sys, plan))
+    slack = EQUALITY_COMPLIANCE * _mobility(at.sys, equality_links(at.sys, at.plan))
     return prepared._replace(motion=motion, inverse=_inverse(mobile + units * slack))
 
 
 def project_motion(
-    sys: System,
-    plan: Layout,
-    prepared: EqualitySystem,
-    motion: GroupedMotion,
-    wanted: jax.Array | None = None,
+    at: TreesAtState, prepared: EqualitySystem, motion: GroupedMotion, wanted: jax.Array | None
 ) -> GroupedMotion:
     """Return the motion nearest to a given one, by kinetic energy, with the wanted equality rates.
 
     Args:
-        sys: the model.
-        plan: the layout.
-        prepared: from `equality_system`.
+        at: the state of `prepared`, which is from `equality_system`.
+        prepared: the rows.
         motion: the motion without equalities.
         wanted: the rates, (rows, batch); None for zero.
     """
-    loads = equality_impulses(sys, plan, prepared, motion, wanted)
+    loads = _impulses(at, prepared, motion, wanted)
 
     def corrected(x: jax.Array, units: jax.Array) -> jax.Array:
         # Gauss's principle: the correction M⁻¹ Jᵀ lambda is the smallest in the norm of M.
@@ -124,126 +101,109 @@ def project_motion(
     return links, rates
 
 
-def equality_impulses(
-    sys: System,
-    plan: Layout,
-    prepared: EqualitySystem,
-    motion: GroupedMotion,
-    wanted: jax.Array | None = None,
+def _impulses(
+    at: TreesAtState, prepared: EqualitySystem, motion: GroupedMotion, wanted: jax.Array | None
 ) -> jax.Array:
-    """Return the impulses of `project_motion`, which has the same arguments."""
-    missing = -equality_rates(sys, plan, prepared, motion)
+    """Return the impulses along the rows; the arguments are those of `project_motion`."""
+    missing = -equality_rates(at, prepared, motion)
     missing = missing if wanted is None else missing + wanted
     return jnp.sum(prepared.inverse * missing[None], axis=1)
 
 
 def equality_momenta(
-    sys: System, plan: Layout, prepared: EqualitySystem, load: jax.Array
+    at: TreesAtState, prepared: EqualitySystem, motion: GroupedMotion, wanted: jax.Array | None
 ) -> list[Spatial | None]:
-    """Return the momenta that equality impulses (rows, batch) add to links, by group.
+    """Return the momenta that `project_motion`, with the same arguments, adds to links, by group.
 
     They are about the common points. Couplings of joints and fixed tendons add none.
     """
-    return list(_pushes(sys, plan, prepared, load).links)
+    return list(_pushes(at, prepared, _impulses(at, prepared, motion, wanted)).links)
 
 
-def equality_rates(
-    sys: System, plan: Layout, prepared: EqualitySystem, motion: GroupedMotion
-) -> jax.Array:
+def equality_rates(at: TreesAtState, prepared: EqualitySystem, motion: GroupedMotion) -> jax.Array:
     """Return J times a motion: the rate of each equality row, (rows, batch)."""
-    equalities, (links, rates) = equality_links(sys, plan), motion
+    equalities, (links, rates) = equality_links(at.sys, at.plan), motion
     out: list[jax.Array] = []
     if equalities.points:
         table = and_none(join(links))
         first, second = (rows(table, side) for side in (equalities.first, equalities.second))
-        arm1, arm2 = (
-            prepared.point - _origins(prepared, side)
-            for side in (equalities.first, equalities.second)
-        )
+        arm1, arm2 = _arms(at, equalities, prepared)
         # Rows come in the order of `EqualityErrors.position`: points along x, y and z, frames about
         # them, joints, tendons.
         out += second.lin + second.ang.cross(arm2) - first.lin - first.ang.cross(arm1)
         ang1, ang2 = rows((first.ang, second.ang), equalities.frames)
         # A weld whose `torquescale` is zero keeps its rows about the axes, multiplied by zero: the
         # layout does not depend on numbers.
-        out += (ang2 - ang1) * holds_orientation(sys, equalities)
-    if equalities.joints:
-        each = and_none(rates_in_order(sys, plan, by_stack(plan, rates)))
-        # An index past the last joint reads the row of zeros: a joint that is coupled to none.
-        start = (*sys.joint_qd_start(), sys.qd_size())
-        # The rate of y - p(x) is dy/dt - p'(x) dx/dt.
-        follows, leads = (
-            rows(each, [start[j] for j in side]) for side in coupled_joints(sys, equalities)
-        )
-        out.append(follows - prepared.slopes[: len(equalities.joints)] * leads)
-    if equalities.tendons:
-        assert prepared.tendons is not None
-        each = and_none(tendon_rows.rates(sys, plan, prepared.tendons, links, rates))
-        follows, leads = (rows(each, side) for side in tendon_pairs(sys, equalities))
-        out.append(follows - prepared.slopes[len(equalities.joints) :] * leads)
+        out += (ang2 - ang1) * holds_orientation(at.sys, equalities)
+    for coupling, slopes in zip(equalities.couplings, prepared.errors.slopes, strict=True):
+        if coupling.equalities:
+            if coupling is equalities.couplings[0]:
+                each = rates_in_order(at.sys, at.plan, by_stack(at.plan, rates))
+            else:
+                assert prepared.errors.tendons is not None
+                each = tendon_rows.rates(at, prepared.errors.tendons, links, rates)
+            follows, leads = (rows(and_none(each), side) for side in coupling.rates)
+            # The rate of y - p(x) is dy/dt - p'(x) dx/dt.
+            out.append(follows - slopes * leads)
     return join(out)
 
 
 def _pushes(
-    sys: System, plan: Layout, prepared: EqualitySystem, load: jax.Array
+    at: TreesAtState, prepared: EqualitySystem, load: jax.Array
 ) -> tendon_rows.GroupedLoads:
     """Return Jᵀ times impulses (rows, batch), on links and along degrees of freedom, by group."""
-    equalities = equality_links(sys, plan)
-    links, used = _on_links(sys, plan, equalities, prepared, load)
-    along: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
-    joints = len(equalities.joints)
-    if joints:
-        first, second = coupled_joints(sys, equalities)
-        start = (*sys.joint_qd_start(), sys.qd_size())
-        owner = tuple(start[j] for j in (*first, *second))
-        mine = load[used : used + joints]
-        # The row of a coupling is 1 at the first coordinate and minus the slope at the second.
-        values = join([mine, -prepared.slopes[:joints] * mine])
-        table = sum_rows(values, owner, sys.qd_size() + 1)
-        along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
-    if equalities.tendons:
-        assert prepared.tendons is not None
-        first, second = tendon_pairs(sys, equalities)
-        n, mine = len(sys.tendon_names), load[used + joints :]
-        values = join([mine, -prepared.slopes[joints:] * mine])
-        pulled = tendon_rows.loads(
-            sys, plan, prepared.tendons, sum_rows(values, (*first, *second), n + 1)[:n]
-        )
-        return tendon_rows.summed(tendon_rows.GroupedLoads(links, along), pulled)
-    return tendon_rows.GroupedLoads(links, along)
+    equalities, plan = equality_links(at.sys, at.plan), at.plan
+    links, used = _on_links(at, equalities, prepared, load)
+    found = tendon_rows.GroupedLoads(links, [(None,) * len(g.qd) for g in plan.groups])
+    for coupling, slopes in zip(equalities.couplings, prepared.errors.slopes, strict=True):
+        if coupling.equalities:
+            mine = load[used : used + len(coupling.equalities)]
+            used += len(coupling.equalities)
+            # The row of a coupling is 1 at the first coordinate and minus the slope at the second.
+            values, (first, second) = join([mine, -slopes * mine]), coupling.rates
+            if coupling is equalities.couplings[0]:
+                table = sum_rows(values, (*first, *second), at.sys.qd_size() + 1)
+                along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
+                found = tendon_rows.GroupedLoads(links, along)
+            else:
+                assert prepared.errors.tendons is not None
+                n = len(at.sys.tendon_names)
+                pulls = sum_rows(values, (*first, *second), n + 1)[:n]
+                pulled = tendon_rows.loads(at, prepared.errors.tendons, pulls)
+                found = tendon_rows.summed(found, pulled)
+    return found
 
 
 def _on_links(
-    sys: System, plan: Layout, equalities: EqualityLinks, prepared: EqualitySystem, load: jax.Array
+    at: TreesAtState, equalities: EqualityLinks, prepared: EqualitySystem, load: jax.Array
 ) -> tuple[list[Spatial | None], int]:
     """Return momenta by group, None if no links are coupled, and the number of rows used."""
     n, m = len(equalities.points), len(equalities.frames)
     if not n:
-        return [None] * len(plan.groups), 0
+        return [None] * len(at.plan.groups), 0
     push = Vec3(*(load[k * n : (k + 1) * n] for k in range(3)))
     twist = Vec3(*(load[3 * n + k * m : 3 * n + (k + 1) * m] for k in range(3)))
     # A point without a frame takes the row of zeros: its twist is none.
     place = [equalities.frames.index(k) if k in equalities.frames else m for k in range(n)]
-    twist = rows(and_none(twist * holds_orientation(sys, equalities)), place)
+    twist = rows(and_none(twist * holds_orientation(at.sys, equalities)), place)
     # The second link receives the impulse, the first one its opposite, both at the same midpoint:
     # no net momentum.
-    sides = [
-        Spatial(
-            ((prepared.point - _origins(prepared, side)).cross(push) + twist) * sign, push * sign
-        )
-        for side, sign in ((equalities.first, -1.0), (equalities.second, 1.0))
-    ]
-    owner, links = (*equalities.first, *equalities.second), len(plan.order)
+    arms = zip(_arms(at, equalities, prepared), (-1.0, 1.0), strict=True)
+    sides = [Spatial((arm.cross(push) + twist) * sign, push * sign) for arm, sign in arms]
+    owner, links = (*equalities.first, *equalities.second), len(at.plan.order)
     # The world is the last owner; what it receives is dropped.
     momenta = jax.tree.map(lambda x: sum_rows(x, owner, links + 1)[:links], join(sides))
-    return list(by_link(plan, momenta)), 3 * (n + m)
+    return list(by_link(at.plan, momenta)), 3 * (n + m)
 
 
-def _origins(prepared: EqualitySystem, side: Sequence[int]) -> Vec3:
-    """Return the common points of links' trees; any one for the world, which is at rest."""
-    if prepared.origins.x.shape[0] == 1:
-        return prepared.origins
-    return rows(prepared.origins, [min(p, len(prepared.origins.x) - 1) for p in side])
+def _arms(at: TreesAtState, equalities: EqualityLinks, prepared: EqualitySystem) -> list[Vec3]:
+    """Return the points relative to the common points of first and second links' trees."""
+    last = len(at.origins.x) - 1
+    # The world is at rest: any point does. With one tree there is one common point.
+    return [
+        prepared.errors.point - rows(at.origins, [min(p, last) for p in side] if last else [0])
+        for side in (equalities.first, equalities.second)
+    ]
 
 
 def _mobility(sys: System, equalities: EqualityLinks) -> jax.Array:
@@ -251,11 +211,8 @@ def _mobility(sys: System, equalities: EqualityLinks) -> jax.Array:
     weight = sys.equality.invweight
     # The order of the rows: three axes for points, three for frames, then the couplings.
     frames = [equalities.points[k] for k in equalities.frames]
-    each = (
-        [(equalities.points, 0)] * 3
-        + [(frames, 1)] * 3
-        + [(equalities.joints, 0), (equalities.tendons, 0)]
-    )
+    each = [(equalities.points, 0)] * 3 + [(frames, 1)] * 3
+    each += [(coupling.equalities, 0) for coupling in equalities.couplings]
     return jnp.concatenate([rows(weight, index)[:, k] for index, k in each])
 
 

@@ -1,5 +1,6 @@
 """Errors of hard equality constraints: which links and coordinates they couple, and by how much."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -17,6 +18,17 @@ from brax.tree import Layout, join
 T = TypeVar("T")
 
 
+class Coupling(NamedTuple):
+    """Equalities between two joint coordinates, or between the lengths of two tendons."""
+
+    equalities: tuple[int, ...]
+    """Index of each."""
+    values: tuple[tuple[int, ...], tuple[int, ...]]
+    """Index of the first and of the second coordinate or length; one past the last for none."""
+    rates: tuple[tuple[int, ...], tuple[int, ...]]
+    """Index of their rates."""
+
+
 class EqualityLinks(NamedTuple):
     """The links and coordinates that a model's equalities couple."""
 
@@ -29,10 +41,8 @@ class EqualityLinks(NamedTuple):
     world."""
     second: tuple[int, ...]
     """Position of the second link."""
-    joints: tuple[int, ...]
-    """Equalities between joint coordinates."""
-    tendons: tuple[int, ...]
-    """Equalities between lengths of tendons."""
+    couplings: tuple[Coupling, Coupling]
+    """The couplings of joints and those of tendons."""
 
 
 class EqualityErrors(NamedTuple):
@@ -45,9 +55,8 @@ class EqualityErrors(NamedTuple):
     coordinates, tendons."""
     acceleration: jax.Array
     """Second time derivative of the position error while all links move freely, (rows, batch)."""
-    slopes: jax.Array
-    """Slope of the polynomial of each joint coupling, then of each tendon coupling, (couplings,
-    batch)."""
+    slopes: list[jax.Array]
+    """Slopes of the polynomials of joint couplings and of tendon couplings, (couplings, batch)."""
     tendons: TendonJacobian | None
     """The tendons; None if none is coupled."""
 
@@ -55,15 +64,28 @@ class EqualityErrors(NamedTuple):
 def equality_links(sys: System, plan: Layout) -> EqualityLinks:
     """Return the links and coordinates that a model's equalities couple."""
     kinds, place = sys.equality_types, (*plan.position, len(plan.order))
+    joints, tendons = (*sys.joint_q_start(), sys.q_size()), range(len(sys.tendon_names) + 1)
     points = tuple(i for i, kind in enumerate(kinds) if kind in ("connect", "weld"))
     sides = [tuple(place[link] for link in sys.equality_pair[i]) for i in points]
+
+    def coupling(kind: str, values: Sequence[int], rates: Sequence[int]) -> Coupling:
+        mine = tuple(i for i, each in enumerate(kinds) if each == kind)
+        # No second joint or tendon is -1, which takes the last start.
+        ends = [
+            tuple(tuple(start[sys.equality_pair[i][side]] for i in mine) for side in (0, 1))
+            for start in (values, rates)
+        ]
+        return Coupling(mine, *ends)  # type: ignore[arg-type]
+
     return EqualityLinks(
         points,
         tuple(k for k, i in enumerate(points) if kinds[i] == "weld"),
         tuple(a for a, _ in sides),
         tuple(b for _, b in sides),
-        tuple(i for i, kind in enumerate(kinds) if kind == "joint"),
-        tuple(i for i, kind in enumerate(kinds) if kind == "tendon"),
+        (
+            coupling("joint", joints, (*sys.joint_qd_start(), sys.qd_size())),
+            coupling("tendon", tendons, tendons),
+        ),
     )
 
 
@@ -71,22 +93,27 @@ def equality_errors(at: TreesAtState) -> EqualityErrors:
     """Return the errors of a model's equalities at a state."""
     sys, plan, links = at.sys, at.plan, at.links
     equalities, tendons = equality_links(sys, plan), None
+    joint, tendon = (bool(each.equalities) for each in equalities.couplings)
     point, position, acceleration = _points(sys, equalities, at.masses, links)
-    slopes = [jnp.zeros_like(links.pos.x[:0])]
-    found = []
-    if equalities.joints:
-        found.append(_joint_coupling(sys, equalities, coordinates_in_order(sys, plan, at.q)))
-    if equalities.tendons:
+    slopes = [jnp.zeros_like(links.pos.x[:0])] * 2
+    # MuJoCo's polynomials are in displacements from the reference pose.
+    moved: list[jax.Array | None] = [None, None]
+    if joint:
+        moved[0] = coordinates_in_order(sys, plan, at.q) - sys.ref
+    if tendon:
         tendons = tendon_jacobian(at)
         assert tendons is not None
-        found.append(_tendon_coupling(sys, equalities, tendons.length))
-    for missed, slope in found:
-        position.append(missed)
-        # The curvature of a coupling's polynomial is left out. What that misses shows in the
-        # position error of the next step.
-        acceleration.append(jnp.zeros_like(missed))
-        slopes.append(slope)
-    return EqualityErrors(point, join(position), join(acceleration), join(slopes), tendons)
+        moved[1] = tendons.length - sys.tendon.length0
+    for k, (coupling, each) in enumerate(zip(equalities.couplings, moved, strict=True)):
+        if each is not None:
+            first, second = (rows(and_none(each), side) for side in coupling.values)
+            data = rows(sys.equality.data, coupling.equalities)
+            value, slopes[k] = polynomial([data[:, i] for i in range(5)], second)
+            position.append(first - value)
+            # The curvature of a coupling's polynomial is left out. What that misses shows in the
+            # position error of the next step.
+            acceleration.append(jnp.zeros_like(value))
+    return EqualityErrors(point, join(position), join(acceleration), slopes, tendons)
 
 
 def _points(
@@ -157,48 +184,6 @@ def _with_world(masses: Masses, links: Links) -> _LinkFrame:
     table = and_none(_LinkFrame(found.pos, found.rot, links.pos, links.ang))
     one = jnp.concatenate([found.rot.w, jnp.ones_like(found.rot.w[:1])])
     return table._replace(rot=table.rot._replace(w=one))
-
-
-def _joint_coupling(
-    sys: System, equalities: EqualityLinks, q: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the errors of joint couplings, and the slopes of their polynomials."""
-    # MuJoCo's polynomials are in displacements from the reference pose.
-    moved = and_none(q - sys.ref)
-    start = (*sys.joint_q_start(), len(q))
-    first, second = (
-        rows(moved, [start[j] for j in side]) for side in coupled_joints(sys, equalities)
-    )
-    data = rows(sys.equality.data, equalities.joints)
-    value, slope = polynomial([data[:, k] for k in range(5)], second)
-    return first - value, slope
-
-
-def _tendon_coupling(
-    sys: System, equalities: EqualityLinks, length: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the errors of tendon couplings, and the slopes of their polynomials."""
-    moved = and_none(length - sys.tendon.length0)
-    first, second = (rows(moved, side) for side in tendon_pairs(sys, equalities))
-    data = rows(sys.equality.data, equalities.tendons)
-    value, slope = polynomial([data[:, k] for k in range(5)], second)
-    return first - value, slope
-
-
-def tendon_pairs(sys: System, equalities: EqualityLinks) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return first and second tendon of each coupling; the number of tendons for none."""
-    pairs = [sys.equality_pair[i] for i in equalities.tendons]
-    n = len(sys.tendon_names)
-    return tuple(a for a, _ in pairs), tuple(b if b >= 0 else n for _, b in pairs)
-
-
-def coupled_joints(
-    sys: System, equalities: EqualityLinks
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return first and second joint of each coupling; the number of joints for none."""
-    pairs = [sys.equality_pair[i] for i in equalities.joints]
-    n = len(sys.joint_names)
-    return tuple(a for a, _ in pairs), tuple(b if b >= 0 else n for _, b in pairs)
 
 
 def and_none(tree: T) -> T:

@@ -18,18 +18,9 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.components import rows, total
 from brax.impacts import MAX_SPEED
+from brax.maximal import tendons as tendon_rows
 from brax.maximal.links import PerDof, Stack, TreesAtState, by_group
-from brax.maximal.tendons import (
-    GroupedLoads,
-    TendonJacobian,
-    has_tendon_rows,
-    stopped,
-    summed,
-    tendon_jacobian,
-)
-from brax.maximal.tendons import loads as loads_along
-from brax.maximal.tendons import mobility as mobility_along
-from brax.maximal.tendons import rates as rates_along
+from brax.maximal.tendons import GroupedLoads, TendonJacobian
 from brax.maximal.tree_solve import GroupPivot
 from brax.spatial import Spatial
 from brax.tree import Group, Layout, join, sum_rows
@@ -65,7 +56,7 @@ class Limits(NamedTuple):
 
 def has_limits(sys: System) -> bool:
     """Return whether a model has limits or dry friction."""
-    return any(sys.joint_limited) or any(sys.joint_dry) or has_tendon_rows(sys)
+    return any(sys.joint_limited) or any(sys.joint_dry) or tendon_rows.has_tendon_rows(sys)
 
 
 def prepare(
@@ -100,11 +91,10 @@ def prepare(
                 # The floor keeps the mass finite where the quantity cannot move.
                 table.append((*row, 1.0 / jnp.maximum(inverse, 1e-12)))
     which: tuple[int, ...] = ()
-    tendons = tendon_jacobian(at) if has_tendon_rows(sys) else None
+    tendons = tendon_rows.tendon_jacobian(at) if tendon_rows.has_tendon_rows(sys) else None
     if tendons is not None:
-        limited, dry = stopped(sys)
-        which = (*limited, *dry)
-        table.append(_tendon_bounds(sys, plan, pivots, tendons, dt))
+        which = sum(tendon_rows.stopped(sys), ())
+        table.append(_tendon_bounds(at, pivots, tendons, dt))
     if not table:
         return None
     return Limits(
@@ -113,13 +103,13 @@ def prepare(
 
 
 def _tendon_bounds(
-    sys: System, plan: Layout, pivots: Sequence[GroupPivot], found: TendonJacobian, dt: jax.Array
+    at: TreesAtState, pivots: Sequence[GroupPivot], found: TendonJacobian, dt: jax.Array
 ) -> tuple[jax.Array, ...]:
     """Return least and largest rate, largest impulse and effective mass of tendons.
 
     The rows of limits come first, then those of dry friction.
     """
-    limited, dry = stopped(sys)
+    sys, (limited, dry) = at.sys, tendon_rows.stopped(at.sys)
     length, (low, high) = rows((found.length, sys.tendon.limit), limited)
     # A bound that is infinite becomes a rate that nothing reaches: differences of infinities are
     # NaN.
@@ -129,7 +119,7 @@ def _tendon_bounds(
     )
     none = jnp.zeros_like(found.length[: len(dry)])
     loss = none + rows(sys.tendon.frictionloss, dry) * dt
-    effective_mass = 1.0 / jnp.maximum(mobility_along(sys, plan, pivots, found), 1e-12)
+    effective_mass = 1.0 / jnp.maximum(tendon_rows.mobility(at, pivots, found), 1e-12)
     return (
         jnp.concatenate([low / dt, none]),
         jnp.concatenate([high / dt, none]),
@@ -166,14 +156,13 @@ def _bounds(
 
 
 def rates_of(
-    limits: Limits, sys: System, plan: Layout, links: Sequence[Spatial], rates: Sequence[PerDof]
+    limits: Limits, at: TreesAtState, links: Sequence[Spatial], rates: Sequence[PerDof]
 ) -> jax.Array:
     """Return the rates of all rows in a motion.
 
     Args:
         limits: the limits.
-        sys: the model.
-        plan: the layout.
+        at: their state.
         links: velocities of the links about the common points, by group.
         rates: rates of the degrees of freedom, by group.
     """
@@ -182,7 +171,7 @@ def rates_of(
         pairs = zip(part.rates, rates[part.group], strict=True)
         out.append(total(g * r for g, r in pairs if g is not None))
     if limits.tendons is not None:
-        out.append(rows(rates_along(sys, plan, limits.tendons, links, rates), limits.which))
+        out.append(rows(tendon_rows.rates(at, limits.tendons, links, rates), limits.which))
     return join(out)
 
 
@@ -207,11 +196,11 @@ def asked(
 
 
 def add_loads(
-    limits: Limits, impulse: jax.Array, sys: System, plan: Layout, loads: GroupedLoads
+    limits: Limits, impulse: jax.Array, at: TreesAtState, loads: GroupedLoads
 ) -> GroupedLoads:
     """Return loads on links and along degrees of freedom with those of impulses of rows added."""
     out = [list(mine) for mine in loads.dofs]
-    for part, push in zip(limits.parts, by_part(limits, impulse, plan), strict=True):
+    for part, push in zip(limits.parts, by_part(limits, impulse, at.plan), strict=True):
         for k, rate in enumerate(part.rates):
             if rate is not None:
                 # J^T times the impulses of one part.
@@ -220,19 +209,19 @@ def add_loads(
     dofs = [tuple(mine) for mine in out]
     if limits.tendons is None:
         return GroupedLoads(loads.links, dofs)
-    pulled = tendon_loads(limits, impulse, sys, plan)
     # Joint limits act along degrees of freedom only, tendons on links as well. Groups that nothing
     # loads have an empty tuple; the sum wants an entry for each degree of freedom.
-    full = [mine or (None,) * len(g.qd) for mine, g in zip(dofs, plan.groups, strict=True)]
-    return summed(GroupedLoads(loads.links, full), pulled)
+    full = [mine or (None,) * len(g.qd) for mine, g in zip(dofs, at.plan.groups, strict=True)]
+    pulled = tendon_loads(limits, impulse, at)
+    return tendon_rows.summed(GroupedLoads(loads.links, full), pulled)
 
 
-def tendon_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> GroupedLoads:
+def tendon_loads(limits: Limits, impulse: jax.Array, at: TreesAtState) -> GroupedLoads:
     """Return the loads of the limits and the dry friction of tendons, which the model must have."""
     assert limits.tendons is not None
     # A tendon may have two rows, one for its limits and one for its friction.
-    whole = sum_rows(impulse[-len(limits.which) :], limits.which, len(sys.tendon_names))
-    return loads_along(sys, plan, limits.tendons, whole)
+    whole = sum_rows(impulse[-len(limits.which) :], limits.which, len(at.sys.tendon_names))
+    return tendon_rows.loads(at, limits.tendons, whole)
 
 
 def by_part(limits: Limits, values: jax.Array, plan: Layout) -> list[jax.Array]:

@@ -17,7 +17,7 @@ from brax.maximal.coordinates import frames_of_links
 from brax.maximal.links import PerDof, TreesAtState, by_link, by_stack
 from brax.maximal.tree_solve import GroupPivot, solve
 from brax.spatial import Spatial
-from brax.tree import Layout, join, sum_rows
+from brax.tree import join, sum_rows
 
 
 @functools.partial(
@@ -63,29 +63,25 @@ def tendon_jacobian(at: TreesAtState) -> TendonJacobian | None:
 
 
 def rates(
-    sys: System,
-    plan: Layout,
-    found: TendonJacobian,
-    links: Sequence[Spatial],
-    joints: Sequence[PerDof],
+    at: TreesAtState, found: TendonJacobian, links: Sequence[Spatial], joints: Sequence[PerDof]
 ) -> jax.Array:
     """Return the rate of every tendon's length in a motion, (n_tendons, batch).
 
     Args:
-        sys: the model.
-        plan: the layout.
+        at: the state of the tendons.
         found: the tendons.
         links: velocities about the common points, by group.
         joints: rates, by group.
     """
-    transmission = tendon_transmission(sys)
-    out = transmission.along(rates_in_order(sys, plan, by_stack(plan, joints)), transmission.qd)
+    transmission = tendon_transmission(at.sys)
+    each = rates_in_order(at.sys, at.plan, by_stack(at.plan, joints))
+    out = transmission.along(each, transmission.qd)
     if found.push is None:
         return out
     moving = rows(join(list(links)), found.place)
     # The wrench of a unit tension times the velocity is the rate of the length: the principle of
     # virtual work.
-    return out + sum_rows(found.push.dot(moving), found.owner, len(sys.tendon_names))
+    return out + sum_rows(found.push.dot(moving), found.owner, len(at.sys.tendon_names))
 
 
 class GroupedLoads(NamedTuple):
@@ -113,9 +109,9 @@ def _sum(a: object, b: Any) -> Any:
     return b if a is None else a if b is None else a + b
 
 
-def loads(sys: System, plan: Layout, found: TendonJacobian, impulse: jax.Array) -> GroupedLoads:
+def loads(at: TreesAtState, found: TendonJacobian, impulse: jax.Array) -> GroupedLoads:
     """Return the loads of impulses (n_tendons, batch) along tendons; positive ones lengthen."""
-    table = tendon_transmission(sys).pull(impulse, sys.qd_size())
+    plan, table = at.plan, tendon_transmission(at.sys).pull(impulse, at.sys.qd_size())
     along = [tuple(rows(table, index) for index in group.qd) for group in plan.groups]
     if found.push is None:
         return GroupedLoads([None] * len(plan.groups), along)
@@ -125,9 +121,7 @@ def loads(sys: System, plan: Layout, found: TendonJacobian, impulse: jax.Array) 
     return GroupedLoads(by_link(plan, links), along)
 
 
-def mobility(
-    sys: System, plan: Layout, pivots: Sequence[GroupPivot], found: TendonJacobian
-) -> jax.Array:
+def mobility(at: TreesAtState, pivots: Sequence[GroupPivot], found: TendonJacobian) -> jax.Array:
     """Return the rate of each tendon by a unit impulse along it, with all joints in place.
 
     Its shape is (n_tendons, batch).
@@ -137,8 +131,8 @@ def mobility(
     units = jnp.eye(n, dtype=found.length.dtype)[:, :, None]
 
     def respond(unit: jax.Array) -> jax.Array:
-        motion = solve(plan, pivots, *loads(sys, plan, found, unit), driven=False)
-        return rates(sys, plan, found, *motion)
+        motion = solve(at.plan, pivots, *loads(at, found, unit), driven=False)
+        return rates(at, found, *motion)
 
     # The diagonal of J M⁻¹ Jᵀ; the solves give whole columns.
     return jnp.stack([each[i] for i, each in enumerate(jax.vmap(respond)(units))])

@@ -33,8 +33,6 @@ from brax.maximal.contacts import (
     ContactPoints,
     Side,
     Sides,
-    arms,
-    points_of_sides,
     sides_by_group,
 )
 from brax.maximal.coordinates import link_poses
@@ -158,80 +156,57 @@ def prepare(at: TreesAtState, mobility: Sequence[Sym6], dt: jax.Array) -> Candid
     axes = (normal, *tangents(normal))
     if odd is not None:
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
-    sides, none = sides_of(sys, plan), jnp.zeros_like(dist)
-    points = points_of_sides(found, sys.integrator.drifts_last)
-    place = ContactPoints(sides, arms(points, sides, at.origins))
-    at_point, turns = place.inverse_inertias(mobility, plan)
+    place = ContactPoints.of(at, sides_of(sys, plan), found, sys.integrator.drifts_last)
+    at_point, turns = place.inverse_inertias(mobility)
     torsion = None
     if any(group.condim > 3 for group in sys.collisions):
         twist, roll, _ = surface.turning
         torsion = TorsionalResistance(twist, roll, rolls, _effective_masses(axes, turns))
-    contact = CandidateContacts(
-        *(place, axes, _effective_masses(axes, at_point), none, none, surface.friction, slides),
-        *(dist, none, none, surface.elasticity, torsion),
-    )
     before = by_link(plan, about(at.links, at.origins))
+    approach = -place.relative_velocity(before).dot(normal)
     # The summand keeps the root's derivative finite without gravity.
     gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
-    return _with_targets(contact, -place.relative_velocity(before, plan).dot(normal), gravity, dt)
-
-
-def _with_targets(
-    contact: CandidateContacts, approach: jax.Array, gravity: jax.Array, dt: jax.Array
-) -> CandidateContacts:
-    """Return contacts with the least normal velocities that both levels ask for.
-
-    Args:
-        contact: the contacts.
-        approach: velocity of approach at the start of the step [m/s].
-        gravity: size of the gravitational acceleration [m/s^2].
-        dt: time step [s].
-    """
-    dist, elasticity = contact.dist, contact.elasticity
     # Restitution ends at this speed (section 3.6), that of a body that gravity has accelerated for
     # two steps. Otherwise bodies at rest would jitter.
-    throws = approach > 2.0 * gravity * dt
-    rebound = jnp.where(throws, elasticity, 0.0)
+    rebound = jnp.where(approach > 2.0 * gravity * dt, surface.elasticity, 0.0)
     # The position level. Equation (26) asks that the penetration at the end of the step is zero.
     # Here a contact that bounces within the step moves apart for the rest of it.
     rest = jnp.maximum(approach - jnp.maximum(dist, 0.0) / dt, 0.0)
     reach = rebound * rest - dist / dt
     # The velocity level, equation (34): the approach velocity times the coefficient of restitution.
     leave = rebound * approach
-    return contact._replace(reach=reach, leave=leave, approach=approach, rebound=rebound)
+    return CandidateContacts(
+        *(place, axes, _effective_masses(axes, at_point), reach, leave, surface.friction, slides),
+        *(dist, approach, rebound, surface.elasticity, torsion),
+    )
 
 
-def in_time(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> CandidateContacts:
-    """Resolve each impact at its time within the step.
+def with_impacts(
+    contact: CandidateContacts, free: jax.Array, dt: jax.Array, in_time: bool
+) -> CandidateContacts:
+    """Return contacts with targets that account for when in the step they close.
 
-    Gravity and motors act before and after the impact, so that the velocity after a bounce, and its
-    derivative, are those of the continuous motion. See `brax.impacts.in_time`.
+    If impacts are resolved in time, gravity and motors act before and after each of them, so that
+    the velocity after a bounce, and its derivative, are those of the continuous motion. Elastic
+    contacts that only another impact of the step would close are left to the next step.
 
     Args:
         contact: the contacts.
         free: normal velocity at the end of the step without contacts [m/s].
         dt: time step [s].
+        in_time: whether impacts are resolved at their time, see `brax.impacts.in_time`.
     """
-    # The change of the normal velocity over the step by all but contacts.
-    fall = free + contact.approach
-    throws, leave, share = impacts.in_time(
-        contact.dist, -contact.approach, fall, contact.rebound, dt
-    )
-    # After the impact the contact moves apart at `leave` for the share of the step that is left.
-    reach = share * leave - contact.dist / dt
-    return contact._replace(
-        leave=jnp.where(throws, leave, contact.leave), reach=jnp.where(throws, reach, contact.reach)
-    )
-
-
-def leave_late(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> CandidateContacts:
-    """Deactivate elastic contacts that only another impact of the step would close.
-
-    They are resolved in the next step, with restitution. The arguments are those of `in_time`.
-    """
-    # Without a target that anything misses, the impulse of such a contact stays zero.
-    late = impacts.later(contact.dist, free * dt < -contact.dist, contact.elasticity)
-    reach, leave = (jnp.where(late, -impacts.MAX_SPEED, x) for x in (contact.reach, contact.leave))
+    dist, reach, leave = contact.dist, contact.reach, contact.leave
+    if in_time:
+        # The change of the normal velocity over the step by all but contacts.
+        fall = free + contact.approach
+        throws, after, share = impacts.in_time(dist, -contact.approach, fall, contact.rebound, dt)
+        # After the impact the contact moves apart for the share of the step that is left.
+        reach = jnp.where(throws, share * after - dist / dt, reach)
+        leave = jnp.where(throws, after, leave)
+    # Without a target that anything misses, the impulse of a late contact stays zero.
+    late = impacts.later(dist, free * dt < -dist, contact.elasticity)
+    reach, leave = (jnp.where(late, -impacts.MAX_SPEED, x) for x in (reach, leave))
     return contact._replace(reach=reach, leave=leave)
 
 
@@ -255,7 +230,7 @@ def _effective_masses(
 
 
 def speeds(
-    contact: CandidateContacts, velocities: Sequence[Spatial], plan: Layout
+    contact: CandidateContacts, velocities: Sequence[Spatial]
 ) -> tuple[AlongAxes, AlongAxes | None]:
     """Return the velocity of the second link relative to the first, and the angular velocity.
 
@@ -264,13 +239,12 @@ def speeds(
     Args:
         contact: the contacts.
         velocities: velocities of the links about the common points, by group.
-        plan: the layout.
     """
-    moving = contact.place.relative_velocity(velocities, plan)
+    moving = contact.place.relative_velocity(velocities)
     along = AlongAxes(*(moving.dot(axis) for axis in contact.axes))
     if contact.torsion is None:
         return along, None
-    spin = contact.place.relative_spin(velocities, plan)
+    spin = contact.place.relative_spin(velocities)
     return along, AlongAxes(*(spin.dot(axis) for axis in contact.axes))
 
 
@@ -299,15 +273,15 @@ def change_within_cone(
     # Equation (4) for each axis: the velocity error times the effective mass. Friction asks for
     # zero tangential velocity, which at the position level is static friction (section 3.5).
     error = AlongAxes(target - velocity.normal, -velocity.first, -velocity.second)
-    normal, t1, t2 = map(_plus_product, ahead, contact.effective_mass, error)
+    moved = _moved(ahead, contact.effective_mass, error)
     # Contacts push and never pull.
-    normal = jnp.maximum(normal, 0.0)
+    moved = moved._replace(normal=jnp.maximum(moved.normal, 0.0))
     # The friction cone: the tangential impulse is scaled back to the coefficient times the normal
     # impulse. The paper has two rules, static friction for positions and equation (30) for
     # velocities. With one cone at both levels a sliding contact gets the coefficient times the
     # normal impulse, no more.
-    first, second, inside = _within(contact.friction * normal, t1, t2, contact.slides)
-    change = AlongAxes(*map(jnp.subtract, (normal, first, second), impulse))
+    within, inside = _within(contact.friction * moved.normal, moved, contact.slides)
+    change = jax.tree.map(jnp.subtract, within, impulse)
     return change, error, AlongAxes(jnp.ones_like(inside), inside, inside)
 
 
@@ -331,39 +305,40 @@ def torque_change_within_bounds(
         pressing: normal impulses.
     """
     error = AlongAxes(*(-w for w in spin))
-    twist, r1, r2 = map(_plus_product, ahead, torsion.effective_inertia, error)
+    moved = _moved(ahead, torsion.effective_inertia, error)
     # Torsion is clamped like dry friction; the two rolling axes share a cone, as the two tangents
     # do.
     most = torsion.twist * pressing
-    first, second, inside = _within(torsion.roll * pressing, r1, r2, torsion.rolls)
-    change = AlongAxes(*map(jnp.subtract, (jnp.clip(twist, -most, most), first, second), couple))
-    held = (jnp.abs(twist) <= most).astype(twist.dtype)
+    clipped = moved._replace(normal=jnp.clip(moved.normal, -most, most))
+    within, inside = _within(torsion.roll * pressing, clipped, torsion.rolls)
+    held = (jnp.abs(moved.normal) <= most).astype(most.dtype)
+    change = jax.tree.map(jnp.subtract, within, couple)
     return change, error, AlongAxes(held, inside, inside)
 
 
-def _plus_product(start: jax.Array, mass: jax.Array, error: jax.Array) -> jax.Array:
-    """Return an impulse moved by the effective mass times the velocity error."""
-    return start + mass * error
+def _moved(start: AlongAxes, mass: Sequence[jax.Array], error: AlongAxes) -> AlongAxes:
+    """Return impulses moved by the effective masses times the velocity errors."""
+    return AlongAxes(*(x + m * e for x, m, e in zip(start, mass, error, strict=True)))
 
 
 def _within(
-    bound: jax.Array, first: jax.Array, second: jax.Array, share: jax.Array | None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return tangential impulses scaled back to the friction cone, and a mask of those inside it.
+    bound: jax.Array, moved: AlongAxes, share: jax.Array | None
+) -> tuple[AlongAxes, jax.Array]:
+    """Return impulses scaled back to the friction cone, and a mask of those inside it.
 
     Args:
         bound: the largest impulse along the first tangent.
-        first: components along the first tangent.
-        second: components along the second tangent.
+        moved: the impulses; the one along the normal is kept.
         share: friction along the second tangent over that along the first; None if it is equal.
     """
     # The cone is elliptic, so that lengths are in its metric. The summand keeps the root's
     # derivative, and the division by the root, finite at zero.
+    normal, first, second = moved
     scaled = second if share is None else second / share
     length = jnp.sqrt(first * first + scaled * scaled + 1e-30)
     scale = jnp.minimum(1.0, bound / length)
     # Within the cone the velocity error decides the impulse (it sticks), outside the cone does.
-    return first * scale, second * scale, (length <= bound).astype(length.dtype)
+    return AlongAxes(normal, first * scale, second * scale), (length <= bound).astype(length.dtype)
 
 
 def physical(contact: CandidateContacts, speed: jax.Array) -> jax.Array:
@@ -389,7 +364,7 @@ def in_space(contact: CandidateContacts, along: AlongAxes) -> Vec3:
 
 
 def as_momenta(
-    contact: CandidateContacts, impulse: AlongAxes, couple: AlongAxes | None, plan: Layout
+    contact: CandidateContacts, impulse: AlongAxes, couple: AlongAxes | None
 ) -> list[Spatial | None]:
     """Return the change of the links' momenta by impulses, about the common points, by group.
 
@@ -397,8 +372,7 @@ def as_momenta(
         contact: the contacts.
         impulse: impulses along the contacts' axes.
         couple: torque impulses about the axes; None if there are none.
-        plan: the layout.
     """
-    force, none = in_space(contact, impulse), [None] * len(plan.groups)
+    force, none = in_space(contact, impulse), [None] * len(contact.place.plan.groups)
     torque = None if couple is None else in_space(contact, couple)
-    return contact.place.add_impulses(none, force, torque, plan)
+    return contact.place.add_impulses(none, force, torque)

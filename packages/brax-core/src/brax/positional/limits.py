@@ -8,43 +8,32 @@ from brax.maximal.limits import Limits, asked
 from brax.positional.contacts import MAX_PUSH_RATIO
 
 
-def bounds(limits: Limits, first: jax.Array, over: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return least and largest rate of a pass.
-
-    At the velocity level limits that have pushed ask for rest, and the others for nothing. Limits
-    have no restitution.
-
-    Args:
-        limits: the limits.
-        first: impulses of the position level.
-        over: True at the position level, False at the velocity level.
-    """
-    low = jnp.where(over, limits.low, jnp.where(first > 0, 0.0, -MAX_SPEED))
-    return low, jnp.where(over, limits.high, jnp.where(first < 0, 0.0, MAX_SPEED))
-
-
 def change_within_limits(
     limits: Limits,
     impulse: jax.Array,
+    first: jax.Array,
     ahead: jax.Array,
     rate: jax.Array,
-    low: jax.Array,
-    high: jax.Array,
+    over: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the change of impulse that each limit asks for, within its largest impulse.
 
     Args:
         limits: the limits.
         impulse: impulses so far.
+        first: impulses of the position level.
         ahead: impulses extrapolated by momentum, from which the change starts.
         rate: rates of the rows.
-        low: least rate.
-        high: largest rate.
+        over: True at the position level, False at the velocity level.
 
     Returns:
         The change, the rate errors, and a mask that is 1 where the error and not the largest
         impulse determines the impulse.
     """
+    # At the velocity level limits that have pushed ask for rest, and the others for nothing. Limits
+    # have no restitution.
+    low = jnp.where(over, limits.low, jnp.where(first > 0, 0.0, -MAX_SPEED))
+    high = jnp.where(over, limits.high, jnp.where(first < 0, 0.0, MAX_SPEED))
     # Equation (4), and the error against the bound that acts, or has acted.
     new, bounded = asked(limits, ahead, rate, low, high)
     missing = jnp.where((new > 0) | (impulse > 0), low, high) - rate

@@ -20,13 +20,12 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.components import Vec3, stack, total
+from brax.components import stack, total
 from brax.impacts import MAX_SPEED
 from brax.impulses import Impulses
 from brax.maximal.equality import (
     EqualitySystem,
     EqualityTargets,
-    equality_impulses,
     equality_momenta,
     project_motion,
 )
@@ -40,7 +39,6 @@ from brax.positional import contacts as contact_rows
 from brax.positional import limits as limit_rows
 from brax.positional.implicit_differentiation import at, solved
 from brax.spatial import Spatial
-from brax.tree import Layout
 
 T = TypeVar("T")
 
@@ -68,10 +66,8 @@ class SweepLoads(NamedTuple):
 class SweepProblem(NamedTuple):
     """The constraints that the sweeps solve."""
 
-    sys: System
-    """The model."""
-    plan: Layout
-    """The layout of the links."""
+    at: TreesAtState
+    """The links and joint coordinates at the start of the step."""
     pivots: list[GroupPivot]
     """The factorization of the trees, which gives the response to impulses."""
     contact: contact_rows.CandidateContacts | None
@@ -159,7 +155,7 @@ def resolve(
     # The sweeps start from the motion without contacts and limits. The derivative of the result is
     # that of the solution (`implicit_differentiation`).
     end = solved(_swept, _refined, (problem, speeds, change))
-    acted = None if momenta is None else _reported(problem, origins, end.last, momenta, dt)
+    acted = None if momenta is None else _reported(problem, end.last, momenta, dt)
     return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0), acted
 
 
@@ -175,13 +171,12 @@ def _without_contacts(
     Returns:
         The change of the motion, and the momenta that equality constraints add, if asked for.
     """
-    sys, plan = at.sys, at.plan
-    change = TreeMotion(*solve(plan, pivots, *loads, driven=True))
+    change = TreeMotion(*solve(at.plan, pivots, *loads, driven=True))
     momenta: list[Any] = []
     if targets is not None:
         if reports:
-            momenta = [_equality_momenta(sys, plan, targets.held, change, targets.wanted)]
-        change = TreeMotion(*project_motion(sys, plan, targets.held, change, targets.wanted))
+            momenta = [equality_momenta(at, targets.held, change, targets.wanted)]
+        change = TreeMotion(*project_motion(at, targets.held, change, targets.wanted))
     return change, momenta
 
 
@@ -192,7 +187,7 @@ def _sweep_problem(
     inverse_inertia, dof_mobility = mobility(at.plan, pivots)
     contact = contact_rows.prepare(at, inverse_inertia, dt) if at.sys.collisions else None
     limits = limits_of(at, pivots, dof_mobility, dt)
-    return SweepProblem(at.sys, at.plan, pivots, contact, limits, targets and targets.held)
+    return SweepProblem(at, pivots, contact, limits, targets and targets.held)
 
 
 def _with_impacts(problem: SweepProblem, speeds: SweepLoads, dt: jax.Array) -> SweepProblem:
@@ -202,9 +197,8 @@ def _with_impacts(problem: SweepProblem, speeds: SweepLoads, dt: jax.Array) -> S
         return problem
     # The time of an impact follows from one straight motion over the step. Integrators that are not
     # one kick and one drift have several.
-    if problem.sys.integrator.drifts_last:
-        contact = contact_rows.in_time(contact, speeds.contact.normal, dt)
-    contact = contact_rows.leave_late(contact, speeds.contact.normal, dt)
+    in_time = problem.at.sys.integrator.drifts_last
+    contact = contact_rows.with_impacts(contact, speeds.contact.normal, dt, in_time)
     return problem._replace(contact=contact)
 
 
@@ -219,35 +213,28 @@ def _plus(x: T, y: T, scale: jax.Array | float) -> T:
 
 
 def _reported(
-    problem: SweepProblem, origins: Vec3, loads: SweepLoads, momenta: list[Any], dt: jax.Array
+    problem: SweepProblem, loads: SweepLoads, momenta: list[Any], dt: jax.Array
 ) -> Impulses:
     """Return the impulses of contacts, equality constraints and tendons that sensors read.
 
     Args:
         problem: the constraints.
-        origins: the common point of each link's tree.
         loads: the impulses of contacts and limits.
         momenta: the momenta that tendons' forces, and equality constraints without contacts, add.
         dt: time step [s].
     """
-    plan, contact, force = problem.plan, problem.contact, jnp.zeros((0, 3, origins.x.shape[-1]))
+    at, contact = problem.at, problem.contact
+    force = jnp.zeros((0, 3, at.origins.x.shape[-1]))
     if contact is not None:
         force = stack(contact_rows.in_space(contact, loads.contact))
-        momenta = [*momenta, contact_rows.as_momenta(contact, loads.contact, loads.couple, plan)]
+        momenta = [*momenta, contact_rows.as_momenta(contact, loads.contact, loads.couple)]
     if problem.limits is not None and problem.limits.tendons is not None:
-        momenta = [*momenta, tendon_loads(problem.limits, loads.limit, problem.sys, plan).links]
+        momenta = [*momenta, tendon_loads(problem.limits, loads.limit, at).links]
     if problem.equality is not None:
         # Equality constraints also react to what contacts do.
         found = _without_equality(problem, loads)
-        momenta = [*momenta, _equality_momenta(problem.sys, plan, problem.equality, found, None)]
-    return step_impulses(plan, origins, force.astype(dt.dtype), *momenta)
-
-
-def _equality_momenta(
-    sys: System, plan: Layout, found: EqualitySystem, motion: TreeMotion, rates: jax.Array | None
-) -> list[Spatial | None]:
-    """Return the momenta that equality constraints add; arguments as of `project_motion`."""
-    return equality_momenta(sys, plan, found, equality_impulses(sys, plan, found, motion, rates))
+        momenta = [*momenta, equality_momenta(at, problem.equality, found, None)]
+    return step_impulses(at.plan, at.origins, force.astype(dt.dtype), *momenta)
 
 
 def _response(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
@@ -255,29 +242,27 @@ def _response(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
     found, equality = _without_equality(problem, loads), problem.equality
     if not equality:
         return found
-    return TreeMotion(*project_motion(problem.sys, problem.plan, equality, found))
+    return TreeMotion(*project_motion(problem.at, equality, found, None))
 
 
 def _without_equality(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
     """Return the same as `_response`, but without equality constraints."""
     # One pass up and down the trees, linear in the impulses.
-    plan = problem.plan
+    plan = problem.at.plan
     pushed: list[Spatial | None] = [None] * len(plan.groups)
     if problem.contact is not None and loads.contact is not None:
-        pushed = contact_rows.as_momenta(problem.contact, loads.contact, loads.couple, plan)
+        pushed = contact_rows.as_momenta(problem.contact, loads.contact, loads.couple)
     found = GroupedLoads(pushed, [(None,) * len(g.qd) for g in plan.groups])
     if problem.limits is not None and loads.limit is not None:
-        found = add_loads(problem.limits, loads.limit, problem.sys, plan, found)
+        found = add_loads(problem.limits, loads.limit, problem.at, found)
     return TreeMotion(*solve(plan, problem.pivots, *found, driven=False))
 
 
 def _speeds(problem: SweepProblem, motion: TreeMotion) -> SweepLoads:
     """Return the velocities of the rows of contacts and limits in a motion."""
-    contact, limits, plan = problem.contact, problem.limits, problem.plan
-    along, about = (
-        (None, None) if contact is None else contact_rows.speeds(contact, motion.links, plan)
-    )
-    rates = None if limits is None else rates_of(limits, problem.sys, plan, *motion)
+    contact, limits = problem.contact, problem.limits
+    along, about = (None, None) if contact is None else contact_rows.speeds(contact, motion.links)
+    rates = None if limits is None else rates_of(limits, problem.at, *motion)
     return SweepLoads(along, about, rates)
 
 
@@ -287,7 +272,7 @@ def _swept(known: tuple[SweepProblem, SweepLoads, TreeMotion]) -> SweepResult:
     still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (change, speeds))
     start = SweepState(nothing, nothing, nothing, speeds, still, still)
     # One more pass than sweeps: the one between the two levels.
-    passes = problem.sys.opt.sweeps + 1
+    passes = problem.at.sys.opt.sweeps + 1
     end = jax.lax.fori_loop(0, passes, lambda i, at: _sweep(problem, speeds, at, i), start)
     return SweepResult(end.first, end.loads, end.over, end.after)
 
@@ -312,7 +297,7 @@ def _refined(known: tuple[SweepProblem, SweepLoads, TreeMotion], found: SweepRes
             change = _changes(problem, loads, first, loads, speeds, over)[0]
             return at(base, _plus(loads, change, share))
 
-        return jax.lax.fori_loop(0, problem.sys.opt.sweeps, again, loads)
+        return jax.lax.fori_loop(0, problem.at.sys.opt.sweeps, again, loads)
 
     # Passes of the position level, the share that remains, and passes of the velocity level, as in
     # the sweeps. Values stay those found; only derivatives follow the passes.
@@ -377,7 +362,7 @@ def _sweep(problem: SweepProblem, free: SweepLoads, at: SweepState, i: jax.Array
         at: the state before the pass.
         i: index of the pass.
     """
-    first = problem.sys.opt.sweeps - _for_velocities(problem.sys)
+    first = problem.at.sys.opt.sweeps - _for_velocities(problem.at.sys)
     between, over = i == first, i < first
     # Nesterov's momentum k / (k + 3), where k counts the passes of a level.
     k = jnp.where(over, i, i - first - 1)
@@ -456,9 +441,8 @@ def _changes(
                 contact.torsion, loads.couple, ahead.couple, speeds.couple, pressing
             )
     if limits is not None and first.limit is not None:
-        low, high = limit_rows.bounds(limits, first.limit, over)
         limit = limit_rows.change_within_limits(
-            limits, loads.limit, ahead.limit, speeds.limit, low, high
+            limits, loads.limit, first.limit, ahead.limit, speeds.limit, over
         )
     return [SweepLoads(*each) for each in zip(touch, couple, limit, strict=True)]
 

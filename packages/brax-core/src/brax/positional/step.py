@@ -350,9 +350,9 @@ def _equality_targets(
     sys, plan, origins = at.sys, at.plan, at.origins
     if not sys.equality_names:
         return None
-    system = equality_system(at, pivots, equality_errors(at))
+    system = equality_system(at, pivots)
     parting = equality_errors(at._replace(links=ahead, q=[c.expected for c in closing]))
     still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
     # The joints' own corrections move coupled coordinates too, so their rates are taken off.
-    rates = equality_rates(sys, plan, system, (still, by_group(plan, [c.parting for c in closing])))
+    rates = equality_rates(at, system, (still, by_group(plan, [c.parting for c in closing])))
     return fusion_barrier(EqualityTargets(system, -rates - parting.position * (1.0 / dt)))

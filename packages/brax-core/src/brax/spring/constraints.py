@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import System
 from brax.colliders.interface import Touch
 from brax.colliders.narrow_phase import Contacts, find_touches, frames_of
 from brax.components import Quat, Vec3, rows, total
@@ -29,7 +28,6 @@ from brax.spring import contacts as contact_rows
 from brax.spring import limits as limit_rows
 from brax.spring.model import SpringProblem
 from brax.spring.sweeps import Trees
-from brax.tree import Layout
 
 RELAXATION = 0.9
 """Share of the full step by which a sweep moves contacts of bodies without limits. It is below 1
@@ -50,8 +48,7 @@ class ConstraintImpulses(NamedTuple):
 class ConstraintRows:
     """The constraints of a step that act in one direction only."""
 
-    sys: System
-    plan: Layout
+    at: TreesAtState
     trees: Trees
     follows: Sequence[np.ndarray]
     """True for pairs that follow conjugate directions, by collision group, (pairs, 1)."""
@@ -69,11 +66,11 @@ class ConstraintRows:
         """Return the loads with those of the constraints' impulses added."""
         # J^T f by kind of row: contacts act on links, limits along degrees of freedom, those of
         # tendons on both.
-        links = contact_rows.add_impulses(loads.links, self.contacts, impulses.contacts, self.plan)
+        links = contact_rows.add_impulses(loads.links, self.contacts, impulses.contacts)
         loads = GroupedLoads(links, loads.dofs)
         if self.limits is None or impulses.limits is None:
             return loads
-        return add_loads(self.limits, impulses.limits, self.sys, self.plan, loads)
+        return add_loads(self.limits, impulses.limits, self.at, loads)
 
     def ask(
         self, last: jax.Array, impulses: ConstraintImpulses, motion: GroupedMotion
@@ -87,26 +84,18 @@ class ConstraintRows:
         """
         limits = impulses.limits
         if self.limits is not None and limits is not None:
-            rate = rates_of(self.limits, self.sys, self.plan, *motion)
+            rate = rates_of(self.limits, self.at, *motion)
             _, limits = asked(self.limits, limits, rate, self.limits.low, self.limits.high)
-        return ConstraintImpulses(self._ask_contacts(last, impulses.contacts, motion[0]), limits)
-
-    def _ask_contacts(
-        self,
-        last: jax.Array,
-        impulses: Sequence[contact_rows.ContactImpulse],
-        changes: Sequence[Spatial],
-    ) -> list[contact_rows.ContactImpulse]:
-        relaxed = jnp.where(last, 1.0, RELAXATION).astype(self.sys.init_q.dtype)
-        out = []
-        for c, old, follows in zip(self.contacts, impulses, self.follows, strict=True):
+        relaxed = jnp.where(last, 1.0, RELAXATION).astype(self.at.sys.init_q.dtype)
+        contacts = []
+        for c, old, follows in zip(self.contacts, impulses.contacts, self.follows, strict=True):
             # Conjugate directions correct an overshoot, so that those contacts are not relaxed.
             gain = (
                 jnp.where(follows, 1.0, relaxed),
                 jnp.where(follows, contact_rows.TANGENT_RELAXATION, relaxed),
             )
-            out.append(contact_rows.update(c, old, changes, self.plan, gain))
-        return out
+            contacts.append(contact_rows.update(c, old, motion[0], gain))
+        return ConstraintImpulses(contacts, limits)
 
     def project(
         self, asked: ConstraintImpulses, impulses: ConstraintImpulses
@@ -140,37 +129,33 @@ class ConstraintRows:
 
     def _squared_norms_of_limits(self, change: jax.Array | None) -> list[jax.Array]:
         """Return the squared norms of parts of the limits' rows for each tree, (trees, batch)."""
-        limits = self.limits
+        limits, plan = self.limits, self.at.plan
         if limits is None or change is None:
             return []
         # The effective mass is the inverse of the diagonal of J M^-1 J^T.
         norm = change * change * (1.0 / limits.effective_mass)
         out = [
-            self.trees.along(mine, self.plan.groups[part.group].links)
-            for part, mine in zip(limits.parts, by_part(limits, norm, self.plan), strict=True)
+            self.trees.along(mine, plan.groups[part.group].links)
+            for part, mine in zip(limits.parts, by_part(limits, norm, plan), strict=True)
         ]
         # Tendons join all trees to one, see `Trees.of`. Their limits come first, then friction.
-        limited = len(norm) - len(limits.which) + sum(self.sys.tendon_limited)
+        limited = len(norm) - len(limits.which) + sum(self.at.sys.tendon_limited)
         ends = (len(norm) - len(limits.which), limited, len(norm))
         return out + [jnp.sum(norm[a:b], axis=0, keepdims=True) for a, b in pairwise(ends) if a < b]
 
     def scale(self, change: ConstraintImpulses, factor: jax.Array) -> ConstraintImpulses:
         """Return a change with each row multiplied by its tree's factor, (trees, batch)."""
         # A contact between two trees follows the more careful of them.
+        limits = change.limits
+        if self.limits is not None and limits is not None:
+            groups = [self.at.plan.groups[part.group] for part in self.limits.parts]
+            limits = limits * self.trees.pick(factor, [k for g in groups for k in g.links])
         shares = [self.trees.least(factor, c.place.sides) for c in self.contacts]
-        return ConstraintImpulses(
-            [
-                jax.tree.map(lambda x, s=share: x * s, t)
-                for t, share in zip(change.contacts, shares, strict=True)
-            ],
-            None if change.limits is None else change.limits * self._of_limits(factor),
-        )
-
-    def _of_limits(self, factor: jax.Array) -> jax.Array:
-        """Return the factor of each row of limits."""
-        parts = [] if self.limits is None else self.limits.parts
-        links = [link for part in parts for link in self.plan.groups[part.group].links]
-        return self.trees.pick(factor, links)
+        contacts = [
+            jax.tree.map(lambda x, s=share: x * s, t)
+            for t, share in zip(change.contacts, shares, strict=True)
+        ]
+        return ConstraintImpulses(contacts, limits)
 
 
 def constraint_rows(
@@ -200,7 +185,7 @@ def constraint_rows(
     if limits is not None:
         # Rates include free fall, because the unknown is the change relative to it.
         falling = about(links._replace(vel=links.vel + gravity_change), at.origins)
-        rate = rates_of(limits, sys, plan, by_link(plan, falling), rates)
+        rate = rates_of(limits, at, by_link(plan, falling), rates)
         limits = limit_rows.with_targets(limits, rate, sys.baumgarte_erp)
     # Static for a model: which pairs follow is decided when the step is traced.
     sides, trees = sides_by_group(sys, plan), Trees.of(sys, plan)
@@ -211,7 +196,7 @@ def constraint_rows(
         touches = zip(_touches(problem, links), problem.model.surfaces, strict=True)
         found = [Contacts(*each) for each in touches]
         contacts = contact_rows.prepare(step, found, sides, follows)
-    return ConstraintRows(sys, plan, trees, follows, contacts, limits)
+    return ConstraintRows(at, trees, follows, contacts, limits)
 
 
 def _touches(problem: SpringProblem, links: Links) -> list[Touch]:

@@ -20,7 +20,7 @@ from brax.colliders.interface import CollisionGroup
 from brax.colliders.narrow_phase import AnisotropicFriction, Contacts, anisotropic_friction
 from brax.components import Sym3, Vec3, stack, sum_first, total
 from brax.impacts import MAX_SPEED, in_time, later
-from brax.maximal.contacts import ContactPoints, Sides, arms, points_of_sides, relative
+from brax.maximal.contacts import ContactPoints, Sides, relative
 from brax.maximal.links import Links, TreesAtState
 from brax.spatial import Spatial, Sym6
 from brax.spring import torsional_friction
@@ -129,19 +129,18 @@ def _prepare(
     step: ContactStep, found: Contacts, sides: Sides, group: CollisionGroup, follows: np.ndarray
 ) -> tuple[ContactRows, jax.Array]:
     """Return a group's rows, and for each point 1 if it is about to touch, otherwise 0."""
-    (touch, surface), plan, links = found, step.at.plan, step.at.links
+    (touch, surface), links = found, step.at.links
     normal = touch.normal
-    points = points_of_sides(found, step.free is not None)
-    place = ContactPoints(sides, arms(points, sides, step.at.origins))
-    before = _approach(points, links, place)
+    place = ContactPoints.of(step.at, sides, found, step.free is not None)
+    before = _approach(links, place)
     ahead = before + relative([(sign, side.of(step.fall)) for sign, side, _ in place.moving])
     # The normal velocity before the step, and with free fall, to which the sweeps' changes add.
     along, start = normal.dot(before), normal.dot(ahead)
     end = None
     if step.free is not None:
-        end = start + normal.dot(place.relative_velocity(step.free, plan))
+        end = start + normal.dot(place.relative_velocity(step.free))
     target, share, hits = _normal_target(found, follows, step.problem, along, end, step.dt)
-    at_point, turns = place.inverse_inertias(step.mobility, plan)
+    at_point, turns = place.inverse_inertias(step.mobility)
     torsion = None
     if group.condim > 3:
         spin = relative([(sign, side.of(links.ang)) for sign, side, _ in place.moving])
@@ -205,11 +204,11 @@ def _normal_target(
     return jnp.where(throws, jnp.maximum(leave, push), push), share, hits
 
 
-def _approach(points: tuple[Vec3, Vec3], links: Links, place: ContactPoints) -> Vec3:
+def _approach(links: Links, place: ContactPoints) -> Vec3:
     """Return the velocity of the second link relative to the first, at a point of each."""
     parts = []
     for sign, side, _ in place.moving:
-        point = points[0] if sign < 0 else points[1]
+        point = place.points[0 if sign < 0 else 1]
         pos, vel, ang = (side.of(v) for v in (links.pos, links.vel, links.ang))
         parts.append((sign, vel + ang.cross(point - pos)))
     return relative(parts)
@@ -265,7 +264,6 @@ def update(
     contact: ContactRows,
     impulse: ContactImpulse,
     changes: Sequence[Spatial],
-    plan: Layout,
     gain: tuple[object, Any],
 ) -> ContactImpulse:
     """Return impulses moved towards what the velocities ask for, within the friction cone.
@@ -274,17 +272,16 @@ def update(
         contact: the contacts.
         impulse: their impulses so far.
         changes: changes of the links' velocities about the common points, by group.
-        plan: the layout.
         gain: share of the full step, along the normal and across it, (pairs, 1).
     """
-    velocity = contact.place.relative_velocity(changes, plan)
+    velocity = contact.place.relative_velocity(changes)
     along = contact.normal.dot(velocity)
     step, turn = (s * g for s, g in zip(contact.step, gain, strict=True))
     # Maximal dissipation asks friction to stop the slip; the cone then bounds it.
     slip = velocity + contact.slip - contact.normal * along
     couple = None
     if contact.torsion is not None and impulse.couple is not None:
-        spin = contact.place.relative_spin(changes, plan)
+        spin = contact.place.relative_spin(changes)
         couple = impulse.couple - torsional_friction.asked(contact.torsion, contact.normal, spin)
     # Projected Jacobi: f + D^-1 (target - v), with D the diagonal of J M^-1 J^T.
     normal = impulse.normal + step * (contact.target - along)
@@ -342,13 +339,12 @@ def add_impulses(
     momenta: Sequence[Spatial | None],
     contacts: Sequence[ContactRows],
     impulses: Sequence[ContactImpulse],
-    plan: Layout,
 ) -> list[Spatial | None]:
     """Add the contacts' impulses to the momenta of the links, by group; None where none acts."""
     out = list(momenta)
     for contact, impulse in zip(contacts, impulses, strict=True):
         force = in_space(contact, impulse)
-        out = contact.place.add_impulses(out, force, impulse.couple, plan)
+        out = contact.place.add_impulses(out, force, impulse.couple)
     return out
 
 

@@ -28,13 +28,11 @@ from brax.maximal.actuation import (
 from brax.maximal.equality import (
     EqualityTargets,
     GroupedMotion,
-    equality_impulses,
     equality_momenta,
     equality_rates,
     equality_system,
     project_motion,
 )
-from brax.maximal.equality_errors import equality_errors
 from brax.maximal.limits import has_limits, tendon_loads
 from brax.maximal.links import (
     Links,
@@ -102,9 +100,9 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
     loads = GroupedLoads(momenta, by_group(plan, dofs))
     rates = [() if m is None else m.rates for m in joints]
     equality = _equality(at, pivots, rates, gravity_change, dt)
-    trees = TreeResponse(sys, plan, pivots, equality)
-    solved = _solve(problem, at, trees, rates, gravity_change, loads, dt)
-    acted = bodies.acted and impulses.more(bodies.acted, _acted(at, trees, solved, motors, dt))
+    trees = TreeResponse(at, pivots, equality)
+    solved = _solve(problem, trees, rates, gravity_change, loads, dt)
+    acted = bodies.acted and impulses.more(bodies.acted, _acted(trees, solved, motors, dt))
 
     def changed(motion: GroupedMotion) -> StepVelocities:
         change = join(motion[0])
@@ -129,8 +127,7 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
 class TreeResponse(NamedTuple):
     """The response of the trees to impulses, with all joints and equality constraints in place."""
 
-    sys: System
-    plan: Layout
+    at: TreesAtState
     pivots: list[GroupPivot]
     equality: EqualityTargets | None
 
@@ -139,18 +136,17 @@ class TreeResponse(NamedTuple):
         found = self._free(loads)
         if self.equality is None:
             return found
-        return project_motion(self.sys, self.plan, self.equality.held, found, self.equality.wanted)
+        return project_motion(self.at, self.equality.held, found, self.equality.wanted)
 
     def equality_momenta(self, loads: GroupedLoads) -> list[Spatial | None] | None:
         """Return the momenta that equality constraints add to the links, by group."""
         if self.equality is None:
             return None
         held, wanted = self.equality
-        along = equality_impulses(self.sys, self.plan, held, self._free(loads), wanted)
-        return equality_momenta(self.sys, self.plan, held, along)
+        return equality_momenta(self.at, held, self._free(loads), wanted)
 
     def _free(self, loads: GroupedLoads) -> GroupedMotion:
-        return solve(self.plan, self.pivots, *loads, driven=True)
+        return solve(self.at.plan, self.pivots, *loads, driven=True)
 
 
 class SolvedMotion(NamedTuple):
@@ -171,7 +167,6 @@ class SolvedMotion(NamedTuple):
 
 def _solve(
     problem: SpringProblem,
-    at: TreesAtState,
     trees: TreeResponse,
     rates: Sequence[PerDof],
     gravity_change: Vec3,
@@ -185,7 +180,7 @@ def _solve(
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
     # The time of an impact needs the velocity with which the bodies would meet.
     free = trees.motion(loads)[0] if in_time else None
-    constraints = constraint_rows(problem, at, trees.pivots, rates, gravity_change, free, dt)
+    constraints = constraint_rows(problem, trees.at, trees.pivots, rates, gravity_change, free, dt)
 
     def ask(i: jax.Array, found: ConstraintImpulses) -> ConstraintImpulses:
         # Every sweep solves the trees anew, in O(n), so that J M^-1 J^T is never formed.
@@ -207,14 +202,10 @@ def _solve(
 
 
 def _acted(
-    at: TreesAtState,
-    trees: TreeResponse,
-    solved: SolvedMotion,
-    motors: Actuation | None,
-    dt: jax.Array,
+    trees: TreeResponse, solved: SolvedMotion, motors: Actuation | None, dt: jax.Array
 ) -> Impulses:
     """Return the impulses of contacts, equalities and tendons, as sensors of forces read them."""
-    plan = trees.plan
+    at, plan = trees.at, trees.at.plan
     contacts: Sequence[contact_rows.ContactRows] = []
     touch: Sequence[contact_rows.ContactImpulse] = []
     limits = limit_impulses = None
@@ -225,14 +216,14 @@ def _acted(
     force = contact_rows.on_second(contacts, touch, x.dtype, x.shape[-1])
     none: list[Any] = [None] * len(plan.groups)
     momenta: list[Sequence[Spatial | None]] = [
-        contact_rows.add_impulses(none, contacts, touch, plan),
+        contact_rows.add_impulses(none, contacts, touch),
         tendon_momenta(at, motors, dt),
     ]
     # Impulses of joints are internal to a tree and not asked for; those of equalities are.
     if (equality := trees.equality_momenta(solved.loads)) is not None:
         momenta.append(equality)
     if limits is not None and limits.tendons is not None and limit_impulses is not None:
-        momenta.append(tendon_loads(limits, limit_impulses, at.sys, plan).links)
+        momenta.append(tendon_loads(limits, limit_impulses, at).links)
     return step_impulses(plan, at.origins, force, *momenta)
 
 
@@ -334,10 +325,10 @@ def _equality(
     sys, plan, links = at.sys, at.plan, at.links
     if not sys.equality_names:
         return None
-    errors = equality_errors(at)
     # One matrix J M^-1 J^T of all equality constraints, inverted once a step.
-    held = equality_system(at, pivots, errors)
+    held = equality_system(at, pivots)
+    errors = held.errors
     falling = about(links._replace(vel=links.vel + gravity_change), at.origins)
-    now = equality_rates(sys, plan, held, (by_link(plan, falling), rates))
+    now = equality_rates(at, held, (by_link(plan, falling), rates))
     wanted = errors.position * (-ERP / dt) - errors.acceleration * (0.5 * dt) - now
     return EqualityTargets(held, wanted)
