@@ -26,7 +26,8 @@ class Ball(GeometryType):
 
 BALL = Ball()
 RADIUS = 0.25
-KINDS = [pytest.param(n, marks=() if n == "plane" else pytest.mark.slow) for n in SIZES]
+SLOW = {"plane": (), "box": (pytest.mark.slow,), "mesh": (pytest.mark.slow,)}
+KINDS = [pytest.param(n, marks=SLOW.get(n, (pytest.mark.slow, pytest.mark.long))) for n in SIZES]
 
 
 def met(collider, order, names, places, sizes):
@@ -86,7 +87,9 @@ def test_a_ball_known_by_its_distance_is_a_sphere(f64, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["plane", "capsule", "box"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(n, marks=pytest.mark.long) for n in ("plane", "capsule")), "box"]
+)
 def test_the_derivatives_are_those_of_a_sphere(f64, name):
     """By places, turns and sizes of both."""
     places, sizes = scene(name)
