@@ -39,6 +39,8 @@ class Robot:
             if "path" in model
             else mujoco.MjSpec.from_string(model["xml"])
         )
+        if "gravity" in model:
+            spec.option.gravity = model["gravity"]
         if model.get("floor"):
             spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
         if "stiffness" in model:
