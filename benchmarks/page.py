@@ -31,6 +31,8 @@ def text(report: Mapping[str, Any], name: str) -> str:
         lines += ["", f"### {title}", "", _row(header), _row("---" for _ in header)]
         lines += [_row(row) for row in rows]
         lines += _picture(title, name)
+    if lines[-1].startswith("|"):
+        lines.append("")  # Markdown ends a table with it
     return "\n".join(lines) + "\n"
 
 
