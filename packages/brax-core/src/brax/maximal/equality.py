@@ -137,7 +137,7 @@ def equality_rates(at: TreesAtState, prepared: EqualitySystem, motion: GroupedMo
         out += (ang2 - ang1) * holds_orientation(at.sys, equalities)
     for coupling, slopes in zip(equalities.couplings, prepared.errors.slopes, strict=True):
         if coupling.equalities:
-            if coupling is equalities.couplings[0]:
+            if coupling.kind == "joint":
                 each = rates_in_order(at.sys, at.plan, by_stack(at.plan, rates))
             else:
                 assert prepared.errors.tendons is not None
@@ -161,7 +161,7 @@ def _pushes(
             used += len(coupling.equalities)
             # The row of a coupling is 1 at the first coordinate and minus the slope at the second.
             values, (first, second) = join([mine, -slopes * mine]), coupling.rates
-            if coupling is equalities.couplings[0]:
+            if coupling.kind == "joint":
                 table = sum_rows(values, (*first, *second), at.sys.qd_size() + 1)
                 along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
                 found = tendon_rows.GroupedLoads(links, along)

@@ -21,6 +21,8 @@ T = TypeVar("T")
 class Coupling(NamedTuple):
     """Equalities between two joint coordinates, or between the lengths of two tendons."""
 
+    kind: str
+    """The type of equality, "joint" or "tendon"."""
     equalities: tuple[int, ...]
     """Index of each."""
     values: tuple[tuple[int, ...], tuple[int, ...]]
@@ -75,7 +77,7 @@ def equality_links(sys: System, plan: Layout) -> EqualityLinks:
             tuple(tuple(start[sys.equality_pair[i][side]] for i in mine) for side in (0, 1))
             for start in (values, rates)
         ]
-        return Coupling(mine, *ends)  # type: ignore[arg-type]
+        return Coupling(kind, mine, *ends)  # type: ignore[arg-type]
 
     return EqualityLinks(
         points,
