@@ -158,7 +158,7 @@ def prepare(at: TreesAtState, mobility: Sequence[Sym6], dt: jax.Array) -> Candid
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
     place = ContactPoints.of(at, sides_of(sys, plan), found, sys.integrator.drifts_last)
     at_point, turns = place.inverse_inertias(mobility)
-    torsion = None
+    masses, torsion = _effective_masses(axes, at_point), None
     if any(group.condim > 3 for group in sys.collisions):
         twist, roll, _ = surface.turning
         torsion = TorsionalResistance(twist, roll, rolls, _effective_masses(axes, turns))
@@ -176,7 +176,7 @@ def prepare(at: TreesAtState, mobility: Sequence[Sym6], dt: jax.Array) -> Candid
     # The velocity level, equation (34): the approach velocity times the coefficient of restitution.
     leave = rebound * approach
     return CandidateContacts(
-        *(place, axes, _effective_masses(axes, at_point), reach, leave, surface.friction, slides),
+        *(place, axes, masses, reach, leave, surface.friction, slides),
         *(dist, approach, rebound, surface.elasticity, torsion),
     )
 
