@@ -26,8 +26,8 @@ class Ball(GeometryType):
 
 BALL = Ball()
 RADIUS = 0.25
-SLOW = {"plane": (), "box": (pytest.mark.slow,), "mesh": (pytest.mark.slow,)}
-KINDS = [pytest.param(n, marks=SLOW.get(n, (pytest.mark.slow, pytest.mark.long))) for n in SIZES]
+MARKS = {"plane": (), "box": (pytest.mark.slow,), "mesh": (pytest.mark.slow,)}
+KINDS = [pytest.param(n, marks=MARKS.get(n, (pytest.mark.slow, pytest.mark.long))) for n in SIZES]
 
 
 def met(collider, order, names, places, sizes):

@@ -136,15 +136,14 @@ def equality_rates(at: TreesAtState, prepared: EqualitySystem, motion: GroupedMo
         # layout does not depend on numbers.
         out += (ang2 - ang1) * holds_orientation(at.sys, equalities)
     for coupling, slopes in zip(equalities.couplings, prepared.errors.slopes, strict=True):
-        if coupling.equalities:
-            if coupling.kind == "joint":
-                each = rates_in_order(at.sys, at.plan, by_stack(at.plan, rates))
-            else:
-                assert prepared.errors.tendons is not None
-                each = tendon_rows.rates(at, prepared.errors.tendons, links, rates)
-            follows, leads = (rows(and_none(each), side) for side in coupling.rates)
-            # The rate of y - p(x) is dy/dt - p'(x) dx/dt.
-            out.append(follows - slopes * leads)
+        if coupling.kind == "joint":
+            each = rates_in_order(at.sys, at.plan, by_stack(at.plan, rates))
+        else:
+            assert prepared.errors.tendons is not None
+            each = tendon_rows.rates(at, prepared.errors.tendons, links, rates)
+        follows, leads = (rows(and_none(each), side) for side in coupling.rates)
+        # The rate of y - p(x) is dy/dt - p'(x) dx/dt.
+        out.append(follows - slopes * leads)
     return join(out)
 
 
@@ -156,21 +155,20 @@ def _pushes(
     links, used = _on_links(at, equalities, prepared, load)
     found = tendon_rows.GroupedLoads(links, [(None,) * len(g.qd) for g in plan.groups])
     for coupling, slopes in zip(equalities.couplings, prepared.errors.slopes, strict=True):
-        if coupling.equalities:
-            mine = load[used : used + len(coupling.equalities)]
-            used += len(coupling.equalities)
-            # The row of a coupling is 1 at the first coordinate and minus the slope at the second.
-            values, (first, second) = join([mine, -slopes * mine]), coupling.rates
-            if coupling.kind == "joint":
-                table = sum_rows(values, (*first, *second), at.sys.qd_size() + 1)
-                along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
-                found = tendon_rows.GroupedLoads(links, along)
-            else:
-                assert prepared.errors.tendons is not None
-                n = len(at.sys.tendon_names)
-                pulls = sum_rows(values, (*first, *second), n + 1)[:n]
-                pulled = tendon_rows.loads(at, prepared.errors.tendons, pulls)
-                found = tendon_rows.summed(found, pulled)
+        mine = load[used : used + len(coupling.equalities)]
+        used += len(coupling.equalities)
+        # The row of a coupling is 1 at the first coordinate and minus the slope at the second.
+        values, (first, second) = join([mine, -slopes * mine]), coupling.rates
+        if coupling.kind == "joint":
+            table = sum_rows(values, (*first, *second), at.sys.qd_size() + 1)
+            along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
+            found = tendon_rows.GroupedLoads(links, along)
+        else:
+            assert prepared.errors.tendons is not None
+            n = len(at.sys.tendon_names)
+            pulls = sum_rows(values, (*first, *second), n + 1)[:n]
+            pulled = tendon_rows.loads(at, prepared.errors.tendons, pulls)
+            found = tendon_rows.summed(found, pulled)
     return found
 
 

@@ -43,8 +43,8 @@ class EqualityLinks(NamedTuple):
     world."""
     second: tuple[int, ...]
     """Position of the second link."""
-    couplings: tuple[Coupling, Coupling]
-    """The couplings of joints and those of tendons."""
+    couplings: tuple[Coupling, ...]
+    """The couplings of joints and those of tendons, where there are any."""
 
 
 class EqualityErrors(NamedTuple):
@@ -58,7 +58,7 @@ class EqualityErrors(NamedTuple):
     acceleration: jax.Array
     """Second time derivative of the position error while all links move freely, (rows, batch)."""
     slopes: list[jax.Array]
-    """Slopes of the polynomials of joint couplings and of tendon couplings, (couplings, batch)."""
+    """Slopes of the polynomials of each of `EqualityLinks.couplings`, (equalities, batch)."""
     tendons: TendonJacobian | None
     """The tendons; None if none is coupled."""
 
@@ -79,15 +79,16 @@ def equality_links(sys: System, plan: Layout) -> EqualityLinks:
         ]
         return Coupling(kind, mine, *ends)  # type: ignore[arg-type]
 
+    couplings = (
+        coupling("joint", joints, (*sys.joint_qd_start(), sys.qd_size())),
+        coupling("tendon", tendons, tendons),
+    )
     return EqualityLinks(
         points,
         tuple(k for k, i in enumerate(points) if kinds[i] == "weld"),
         tuple(a for a, _ in sides),
         tuple(b for _, b in sides),
-        (
-            coupling("joint", joints, (*sys.joint_qd_start(), sys.qd_size())),
-            coupling("tendon", tendons, tendons),
-        ),
+        tuple(each for each in couplings if each.equalities),
     )
 
 
@@ -95,26 +96,24 @@ def equality_errors(at: TreesAtState) -> EqualityErrors:
     """Return the errors of a model's equalities at a state."""
     sys, plan, links = at.sys, at.plan, at.links
     equalities, tendons = equality_links(sys, plan), None
-    joint, tendon = (bool(each.equalities) for each in equalities.couplings)
     point, position, acceleration = _points(sys, equalities, at.masses, links)
-    slopes = [jnp.zeros_like(links.pos.x[:0])] * 2
-    # MuJoCo's polynomials are in displacements from the reference pose.
-    moved: list[jax.Array | None] = [None, None]
-    if joint:
-        moved[0] = coordinates_in_order(sys, plan, at.q) - sys.ref
-    if tendon:
-        tendons = tendon_jacobian(at)
-        assert tendons is not None
-        moved[1] = tendons.length - sys.tendon.length0
-    for k, (coupling, each) in enumerate(zip(equalities.couplings, moved, strict=True)):
-        if each is not None:
-            first, second = (rows(and_none(each), side) for side in coupling.values)
-            data = rows(sys.equality.data, coupling.equalities)
-            value, slopes[k] = polynomial([data[:, i] for i in range(5)], second)
-            position.append(first - value)
-            # The curvature of a coupling's polynomial is left out. What that misses shows in the
-            # position error of the next step.
-            acceleration.append(jnp.zeros_like(value))
+    slopes = []
+    for coupling in equalities.couplings:
+        # MuJoCo's polynomials are in displacements from the reference pose.
+        if coupling.kind == "joint":
+            moved = coordinates_in_order(sys, plan, at.q) - sys.ref
+        else:
+            tendons = tendon_jacobian(at)
+            assert tendons is not None
+            moved = tendons.length - sys.tendon.length0
+        first, second = (rows(and_none(moved), side) for side in coupling.values)
+        data = rows(sys.equality.data, coupling.equalities)
+        value, slope = polynomial([data[:, k] for k in range(5)], second)
+        position.append(first - value)
+        # The curvature of a coupling's polynomial is left out. What that misses shows in the
+        # position error of the next step.
+        acceleration.append(jnp.zeros_like(value))
+        slopes.append(slope)
     return EqualityErrors(point, join(position), join(acceleration), slopes, tendons)
 
 
