@@ -27,12 +27,17 @@ def text(report: Mapping[str, Any], name: str) -> str:
         f"on {machine['platform']}; load average {busy}.",
         *textwrap.wrap(", ".join(f"{k} {v}" for k, v in versions.items()) + ".", 100),
     ]
+    failed = {c["failed"] for c in report["cells"].values() if "failed" in c}
     for title, header, rows in summary.tables(report):
         lines += ["", f"### {title}", "", _row(header), _row("---" for _ in header)]
-        lines += [_row(row) for row in rows]
+        lines += [_row("not counted" if x in failed else x for x in row) for row in rows]
+        # A sentence would be a tower in a column of numbers.
+        for row, reason in ((each, x) for each in rows for x in failed.intersection(each)):
+            what = f"- {', '.join(row[: row.index(reason)])}: {reason}."
+            lines += ["", *textwrap.wrap(what, 100, subsequent_indent="  ")]
         lines += _picture(title, name)
-    if lines[-1].startswith("|"):
-        lines.append("")  # Markdown ends a table with it
+    if not lines[-1].startswith("!"):
+        lines.append("")  # Markdown ends tables and lists with it
     return "\n".join(lines) + "\n"
 
 
