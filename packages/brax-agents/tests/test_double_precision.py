@@ -130,6 +130,7 @@ def test_every_agent_takes_every_environment():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_some_train():
     pytest.importorskip("brax.envs", reason="brax-envs is not installed")
     run(SOME)

@@ -190,6 +190,7 @@ SWEEP = [
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     """Two seeds in one program; a third alone, and only it, when asked for; all are compared."""
     assert cli.main([*SWEEP, "--seeds", "2"]) == 0

@@ -66,7 +66,7 @@ def run(program, *args):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_lost_process_ends_the_other_and_leaves_a_checkpoint(tmp_path, victim):
     port = free_port()
     settings: dict[str, Any] = {
@@ -213,6 +213,7 @@ def commands(*settings):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_commands_train_with_physics(tmp_path):
     """Whose training step names objects of the process by their addresses."""
     pytest.importorskip("brax.envs")

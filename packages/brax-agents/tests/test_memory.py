@@ -172,6 +172,7 @@ class Small(Counter):
         return state.replace(obs=jnp.sin(state.pipeline_state))
 
 
+@pytest.mark.slow
 def test_what_is_collected_is_what_the_networks_say_of_the_whole_unroll():
     """Memory carried over unrolls and training steps, and lost where episodes end.
 
@@ -290,7 +291,7 @@ def test_one_network_with_memory_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("kind", ["gru", pytest.param("lstm", marks=pytest.mark.long)])
 def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(tmp_path, kind):
     """Memory included; and the policy that is loaded is the one that was trained."""
     settings: dict[str, Any] = SMALL | {"memory": kind, "memory_size": UNITS, "memory_burn_in": 1}
@@ -334,7 +335,7 @@ class Recall(Env):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [None, *SIZES])
+@pytest.mark.parametrize("kind", [None, "gru", pytest.param("lstm", marks=pytest.mark.long)])
 def test_memory_recalls_what_is_no_longer_seen(kind):
     """Return of at most 20; without memory only the first step's action can be right."""
     settings: dict[str, Any] = SMALL | {

@@ -265,7 +265,7 @@ class Breaking(Point):
         return new.replace(reward=reward, done=beyond.astype(jnp.float32))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("share", [pytest.param(0.0, marks=pytest.mark.long), 0.5])
 @pytest.mark.parametrize("name", HIDDEN)
 def test_an_environment_that_breaks_takes_nothing_from_the_others(name, share):
     found = []

@@ -139,6 +139,7 @@ def test_it_learns_where_the_dot_is(seed):
     assert earned(Dot(), seed) > 0.75
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_seen_it_does_not():
     """The deviation of this mean of 640 rewards is below 0.02."""
     assert earned(Dot(colour=0), 0) < BLIND + 0.1
@@ -165,6 +166,7 @@ PUPIL: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 def test_a_pupil_learns_to_see(tmp_path):
     _, params, metrics = bc.train(Dot(), 20 * 320, **PUPIL, save_checkpoint_path=tmp_path)
     assert metrics["eval/episode_reward"] / 20 > 0.8

@@ -34,7 +34,10 @@ def test_imports_change_nothing_for_other_code():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("programs", [(), ("mjx",)], ids=["programs", "mjx"])
+@pytest.mark.parametrize(
+    "programs",
+    [pytest.param((), id="programs", marks=pytest.mark.long), pytest.param(("mjx",), id="mjx")],
+)
 def test_programs_of_others_compile_and_compute_as_without_brax(tmp_path, programs):
     """On a CPU some options of XLA end the process while it compiles such programs.
 

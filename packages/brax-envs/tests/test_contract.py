@@ -35,13 +35,11 @@ MIDDLE = (
     "walker2d",
 )
 LARGE = (*LARGEST, *MIDDLE)
-"""Compiling these takes half a minute or more; they run in CI on their default pipeline only.
-"""
+"""Compiling these takes half a minute or more."""
 
+# CI runs the smaller ones on their default pipeline, which comes first.
 EVERY = [
-    pytest.param(
-        name, backend, marks=[pytest.mark.long] * (name in LARGEST or (name in LARGE and i > 0))
-    )
+    pytest.param(name, backend, marks=[pytest.mark.long] * (name in LARGEST or i > 0))
     for name in OURS
     if name != "fast"
     for i, backend in enumerate(BACKENDS)

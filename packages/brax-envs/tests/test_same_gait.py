@@ -86,6 +86,7 @@ def played():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_gait_earns_the_same(played):
     here, there = played
     assert there.length.mean() > 500 and there.earned.mean() > 1000, "it walks"

@@ -26,7 +26,13 @@ def motors(*attributes, integrator="Euler"):
     <worldbody>{bodies}</worldbody><actuator>{made}</actuator></mujoco>"""
 
 
-@pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        pytest.param("Euler", marks=pytest.mark.slow),
+        pytest.param("implicitfast", marks=[pytest.mark.slow, pytest.mark.long]),
+    ],
+)
 def test_steps_are_those_of_mujoco(integrator):
     text = motors(
         'motorconst="2" resistance="0.5" damping=".1" armature=".02"',

@@ -99,6 +99,7 @@ def test_distances_from_the_mesh_of_a_box():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_grid_of_a_box_rounds_its_edges_off(f64):
     model, half = cube(), np.abs(cube().mesh_vert).max(axis=0)
     system = mjcf.load_model(model)
@@ -128,7 +129,12 @@ def ball_beside(name, config, place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "place"), [("torus", "0.35 0 0.24"), ("bowl", "0.3 0 -0.83"), ("gear", "1.2 0 .195")]
+    ("name", "place"),
+    [
+        ("torus", "0.35 0 0.24"),
+        pytest.param("bowl", "0.3 0 -0.83", marks=pytest.mark.long),
+        pytest.param("gear", "1.2 0 .195", marks=pytest.mark.long),
+    ],
 )
 def test_steps_with_these_contacts_are_those_of_mujoco(name, place):
     """A ball overlaps the shape by some millimetres."""
@@ -145,7 +151,10 @@ def test_steps_with_these_contacts_are_those_of_mujoco(name, place):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["generalized", "spring", "positional"])
+@pytest.mark.parametrize(
+    "backend",
+    ["generalized", *(pytest.param(b, marks=pytest.mark.long) for b in ("spring", "positional"))],
+)
 def test_a_ball_comes_to_rest_on_a_ring(f64, backend):
     """A ball of radius 0.3 m in a ring of radii 0.35 and 0.15 m rests 0.283 m above its centre.
 

@@ -110,6 +110,7 @@ def test_actuators_on_ball_and_free_joints_push_in_every_pipeline(pipeline):
     np.testing.assert_allclose(state.qd, found, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_actuators_on_ball_and_free_joints_push_a_batch_that_xla_compiles(monkeypatch):
     """A force of 3 N on 1 kg, and a torque of 2 N m on 0.004 kg m^2, after one step of 2 ms."""
     monkeypatch.setenv("BRAX_NATIVE", "0")

@@ -191,6 +191,7 @@ def test_a_compiled_step_takes_the_numbers_of_any_such_file(plain_start, step, n
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_numbers_are_randomized_in_a_batch(plain_start):
     """A heavier ball and another gain, by MuJoCo C with the same numbers."""
     text = _text_with(PLAIN)

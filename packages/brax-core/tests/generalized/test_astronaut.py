@@ -152,7 +152,11 @@ def test_a_kicked_astronaut_keeps_its_energy(astronaut, pipeline, dt):
 
 @pytest.mark.parametrize(
     "pipeline",
-    [*PIPELINES[:2], pytest.param(GENERALIZED, id="generalized", marks=pytest.mark.long)],
+    [
+        PIPELINES[0],
+        pytest.param(POSITIONAL, id="positional", marks=pytest.mark.long),
+        pytest.param(GENERALIZED, id="generalized", marks=pytest.mark.long),
+    ],
 )
 def test_a_ball_that_hits_an_ant_hands_its_momentum_over(pipeline):
     # T62: 10 kg at 5 m/s, no gravity, three seconds; nothing is touched after the second.

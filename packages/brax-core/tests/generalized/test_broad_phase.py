@@ -349,6 +349,7 @@ def poses_of(bodies, spread, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_one_program_of_all_convex_types_gives_what_each_pair_has(f64):
     """Four types in random places, against the colliders of their pairs."""
     builder, size = ModelBuilder(), {"mesh": {"points": HULL}}
@@ -372,7 +373,13 @@ def test_one_program_of_all_convex_types_gives_what_each_pair_has(f64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("places", [("0 0 0",), ("0 0 0", ".3 .2 .1")], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "places",
+    [
+        pytest.param(("0 0 0",), id="one"),
+        pytest.param(("0 0 0", ".3 .2 .1"), id="two", marks=pytest.mark.long),
+    ],
+)
 def test_one_program_of_a_height_field_gives_what_each_pair_has(f64, places):
     """Two types on one or two pieces of hilly ground, against the colliders of their pairs."""
     heights = " ".join(map(str, np.random.default_rng(4).random(25).round(3)))

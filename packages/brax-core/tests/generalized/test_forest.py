@@ -93,6 +93,7 @@ def test_the_scene_is_a_forest():
 
 
 @pytest.mark.parametrize(("made", "trees", "contacts"), [(scene, 11, 21), (constrained, 10, 21)])
+@pytest.mark.slow
 def test_it_moves_as_mujoco(made, trees, contacts):
     """Velocities after twenty steps in double precision, with contacts."""
     robot = mujoco.MjModel.from_xml_string(made())
@@ -120,13 +121,16 @@ def many():
 
 
 @pytest.mark.usefixtures("code_generator")
-@pytest.mark.parametrize("batch", [1, 3, 20])
+@pytest.mark.parametrize(
+    "batch", [pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.long), 20]
+)
 def test_bits_do_not_depend_on_the_batch(batch):
     _, few = simulated(model(), batch)
     np.testing.assert_array_equal(few.qd, many()[:batch])
 
 
 @pytest.mark.slow  # XLA compiles the derivative backwards
+@pytest.mark.long
 def test_derivatives_are_those_of_differences():
     """Forwards and backwards through a step in contact, by all velocities."""
     with jax.enable_x64(True):

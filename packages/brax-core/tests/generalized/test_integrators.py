@@ -201,7 +201,13 @@ def test_rk4_of_hinges_is_mujocos():
     np.testing.assert_allclose(found, peer.data.qpos, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["implicit", "implicitfast"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("implicit", marks=pytest.mark.slow),
+        pytest.param("implicitfast", marks=pytest.mark.slow),
+    ],
+)
 def test_a_step_waits_for_no_thread(name):
     """A batch of LAPACK's factorizations stops a CPU's program for ever where two run at a time.
 

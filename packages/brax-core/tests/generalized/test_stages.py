@@ -75,6 +75,7 @@ def chains(depth, branch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("branch", [None, 5])
+@pytest.mark.long
 def test_stages_of_long_chains_are_mujocos(branch, bound_slow):
     check(both(chains(20, branch)), np.random.default_rng(2), bound_slow)
 

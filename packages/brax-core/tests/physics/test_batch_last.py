@@ -271,6 +271,7 @@ def test_a_gpu_multiplies_in_full_precision(monkeypatch):
     assert all("precision = [HIGHEST, HIGHEST]" in line for line in products)
 
 
+@pytest.mark.slow
 def test_boundary_on_eight_devices():
     done = subprocess.run(
         [sys.executable, __file__],

@@ -52,6 +52,7 @@ def test_capsules_that_overlap_deeply_and_cross_touch_at_one_point_too(f64, turn
     assert dist[1] > 0
 
 
+@pytest.mark.slow
 def test_the_derivatives_by_the_angle_are_finite(f64):
     for turn in (0.0, 5e-4, 2e-3, 0.5, np.pi / 2):
         for found in jax.jacfwd(points, argnums=(0, 1))(turn, 0.0):

@@ -305,6 +305,7 @@ def test_outer_products_are_added_where_they_are_needed(copies, batch, direction
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_they_have_derivatives():
     """Forwards and in reverse, against each other: both go through XLA's form."""
     matrix, x = (jnp.asarray(a) for a in matrices(6, 1, 2, np.float32))

@@ -116,6 +116,7 @@ def test_where_it_starts_moves_the_end_by_as_much(f64, ring, kind, ground, pipel
     check(kind, ground, pipeline)
 
 
+@pytest.mark.slow
 def test_a_contact_moves_with_a_ring_that_slides_on_a_plane(f64):
     """Its points do too, and the normal is the plane's."""
     collider = collider_of_types(RING, plugins.get("geometry_type", "plane"))

@@ -118,6 +118,7 @@ def contacts(first, second, sizes, places):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_nut_hangs_in_the_thread_of_its_bolt(f64):
     """The thread of the nut is 5 mm wider: their flanks, at 45 degrees, are 5 mm / sqrt(2) apart.
 

@@ -26,7 +26,7 @@ class Ball(GeometryType):
 
 BALL = Ball()
 RADIUS = 0.25
-MARKS = {"plane": (), "box": (pytest.mark.slow,), "mesh": (pytest.mark.slow,)}
+MARKS = {"plane": (), "box": (pytest.mark.slow,)}
 KINDS = [pytest.param(n, marks=MARKS.get(n, (pytest.mark.slow, pytest.mark.long))) for n in SIZES]
 
 
@@ -87,9 +87,8 @@ def test_a_ball_known_by_its_distance_is_a_sphere(f64, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [*(pytest.param(n, marks=pytest.mark.long) for n in ("plane", "capsule")), "box"]
-)
+@pytest.mark.parametrize("name", ["plane", "capsule", "box"])
+@pytest.mark.long
 def test_the_derivatives_are_those_of_a_sphere(f64, name):
     """By places, turns and sizes of both."""
     places, sizes = scene(name)

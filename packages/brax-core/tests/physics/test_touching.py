@@ -22,7 +22,14 @@ def boxes(count):
     return model.build()
 
 
-@pytest.mark.parametrize("count", [2, 6, 13])
+@pytest.mark.parametrize(
+    "count",
+    [
+        2,
+        pytest.param(6, marks=[pytest.mark.slow, pytest.mark.long]),
+        pytest.param(13, marks=pytest.mark.slow),
+    ],
+)
 def test_touching_contacts_are_those_of_all_that_overlap(count):
     sys = boxes(count)
     points = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
