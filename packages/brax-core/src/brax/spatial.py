@@ -32,6 +32,14 @@ class Spatial(NamedTuple):
     def __mul__(self, s: object) -> "Spatial":
         return Spatial(self.ang * s, self.lin * s)
 
+    def moved(self, arm: Vec3) -> "Spatial":
+        """Return a velocity about a point that is `arm` [m] further on the same body."""
+        return Spatial(self.ang, self.lin + self.ang.cross(arm))
+
+    def carried(self, arm: Vec3) -> "Spatial":
+        """Return a force about a point from which its own is `arm` [m] away."""
+        return Spatial(self.ang + arm.cross(self.lin), self.lin)
+
     def dot(self, o: "Spatial") -> jax.Array:
         """Return the scalar product; that of a velocity and a force is the power."""
         return self.ang.dot(o.ang) + self.lin.dot(o.lin)
@@ -72,15 +80,32 @@ class Sym6(NamedTuple):
         h = tuple(row - v.lin * x for row, x in zip(self.h, u.ang, strict=True))
         return Sym6(_sub_outer3(self.a, u.ang, v.ang), h, _sub_outer3(self.c, u.lin, v.lin))
 
+    def carried(self, arm: Vec3) -> "Sym6":
+        """Return an inertia about a point from which its own is `arm` [m] away."""
+        # With R = [arm]x and X = [[1, 0], [-R, 1]], which moves a velocity by the arm, it is
+        # X^T I X = [[a - h R + R h'^T, h'], [h'^T, c]], where h' = h + R c.
+        a, c = self.a, self.c
+        turned = [arm.cross(Vec3(*x)) for x in _rows3(c)]
+        h = tuple(row + Vec3(*(column[i] for column in turned)) for i, row in enumerate(self.h))
+        # Row i of -h R, and column j of R h'^T.
+        old, new = ([arm.cross(row) for row in rows] for rows in (self.h, h))
+        sums = [[old[i][j] + new[j][i] for j in range(3)] for i in range(3)]
+        moved = Sym3(
+            a.xx + sums[0][0],
+            a.yy + sums[1][1],
+            a.zz + sums[2][2],
+            a.xy + sums[0][1],
+            a.xz + sums[0][2],
+            a.yz + sums[1][2],
+        )
+        return Sym6(moved, h, c)
+
     def at(self, point: Vec3) -> Sym3:
         """Return, for an inverse inertia, the velocity of a point per unit of impulse at it."""
         # With the 3x6 Jacobian J = [-[point]x, 1] of the point this is J M^-1 J^T, in blocks.
         turned = [Vec3(*(row[i] for row in self.h)).cross(point) for i in range(3)]
         a = self.a
-        swung = [
-            Vec3(*row).cross(point)
-            for row in ((a.xx, a.xy, a.xz), (a.xy, a.yy, a.yz), (a.xz, a.yz, a.zz))
-        ]
+        swung = [Vec3(*row).cross(point) for row in _rows3(a)]
         swung = [Vec3(*(row[i] for row in swung)).cross(point) for i in range(3)]
         c = self.c
         return Sym3(
@@ -117,6 +142,11 @@ class Sym6(NamedTuple):
         for u, v in zip(hc, off, strict=True):
             c = _sub_outer3(c, u, v)
         return Sym6(top, off, c)
+
+
+def _rows3(s: Sym3) -> tuple[tuple[jax.Array, ...], ...]:
+    """Return the rows of a symmetric 3x3 matrix."""
+    return (s.xx, s.xy, s.xz), (s.xy, s.yy, s.yz), (s.xz, s.yz, s.zz)
 
 
 def _add_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:

@@ -22,6 +22,9 @@ from brax.kernels.fusion_barrier import fusion_barrier
 
 T = TypeVar("T")
 
+PerDof = tuple[jax.Array, ...]
+"""One number for each degree of freedom, or coordinate, of a stack of joints, (links, batch)."""
+
 MIN_COLUMN_SUM_OWNERS = 24
 """Number of owners above which `sum_rows` sums by columns, in a few operations."""
 

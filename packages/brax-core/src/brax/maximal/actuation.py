@@ -25,9 +25,9 @@ from brax.components import rows, total
 from brax.forces.external import ExternalForces
 from brax.kinematics import Frames
 from brax.maximal.coordinates import frames_of_links
-from brax.maximal.links import Links, Masses, PerDof, Stack, TreesAtState, by_link
+from brax.maximal.links import Links, Masses, Stack, TreesAtState, by_link
 from brax.spatial import Spatial
-from brax.tree import Group, Layout, join
+from brax.tree import Group, Layout, PerDof, join
 
 
 class Actuation(NamedTuple):

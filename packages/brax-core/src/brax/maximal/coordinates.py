@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from brax.base import State
 from brax.components import Quat, Vec3, quat, rows, vec3
 from brax.kinematics import Frames, to_state
-from brax.maximal.links import Links, Masses, PerDof, Stack
-from brax.tree import Group, Layout
+from brax.maximal.links import Links, Masses, Stack
+from brax.tree import Group, Layout, PerDof
 
 
 def read_links(plan: Layout, masses: Masses, state: State) -> Links:

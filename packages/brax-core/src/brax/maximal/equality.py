@@ -29,10 +29,10 @@ from brax.maximal.equality_errors import (
     equality_links,
     holds_orientation,
 )
-from brax.maximal.links import PerDof, TreesAtState, by_link, by_stack
-from brax.maximal.tree_solve import GroupPivot, solve
+from brax.maximal.links import TreesAtState, by_link, by_stack
 from brax.spatial import Spatial
-from brax.tree import join, sum_rows
+from brax.tree import PerDof, join, sum_rows
+from brax.tree_solve import GroupPivot, solve
 
 GroupedMotion = tuple[list[Spatial], list[PerDof]]
 """Velocities of the links about their trees' common points, and rates, by group."""

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 
 from brax.components import Quat, Vec3, total, zero_vec
 from brax.joints import JointType
-from brax.maximal.links import Links, PerDof, Stack
+from brax.maximal.links import Links, Stack
 from brax.spatial import Spatial, invert
+from brax.tree import PerDof
 
 
 class JointDirection(NamedTuple):

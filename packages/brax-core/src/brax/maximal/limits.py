@@ -19,11 +19,11 @@ from brax.base import System
 from brax.components import rows, total
 from brax.impacts import MAX_SPEED
 from brax.maximal import tendons as tendon_rows
-from brax.maximal.links import PerDof, Stack, TreesAtState, by_group
+from brax.maximal.links import Stack, TreesAtState, by_group
 from brax.maximal.tendons import GroupedLoads, TendonJacobian
-from brax.maximal.tree_solve import GroupPivot
 from brax.spatial import Spatial
-from brax.tree import Group, Layout, join, sum_rows
+from brax.tree import Group, Layout, PerDof, join, sum_rows
+from brax.tree_solve import GroupPivot
 
 
 class LimitPart(NamedTuple):

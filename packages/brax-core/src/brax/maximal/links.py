@@ -10,12 +10,9 @@ from brax.components import Mat3, Quat, Sym3, Vec3, quat, rows, vec3
 from brax.joints import JointParams
 from brax.kinematics import joint_params
 from brax.spatial import Rigid, Spatial, rigid_inertia
-from brax.tree import Group, Layout, join
+from brax.tree import Group, Layout, PerDof, join
 
 T = TypeVar("T")
-
-PerDof = tuple[jax.Array, ...]
-"""One number for each degree of freedom, or coordinate, of a stack of joints, (links, batch)."""
 
 
 class Links(NamedTuple):

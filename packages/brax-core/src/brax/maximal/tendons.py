@@ -14,10 +14,10 @@ from brax.base import System
 from brax.components import rows
 from brax.maximal.actuation import coordinates_in_order, rates_in_order
 from brax.maximal.coordinates import frames_of_links
-from brax.maximal.links import PerDof, TreesAtState, by_link, by_stack
-from brax.maximal.tree_solve import GroupPivot, solve
+from brax.maximal.links import TreesAtState, by_link, by_stack
 from brax.spatial import Spatial
-from brax.tree import join, sum_rows
+from brax.tree import PerDof, join, sum_rows
+from brax.tree_solve import GroupPivot, solve
 
 
 @functools.partial(

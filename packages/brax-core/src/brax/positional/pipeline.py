@@ -15,11 +15,11 @@ from brax.components import rows
 from brax.forces.external import external_forces
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
 from brax.maximal.joint_errors import advance, directions, project, separation, stack_pose
-from brax.maximal.links import Links, PerDof, Stack, parents
+from brax.maximal.links import Links, Stack, parents
 from brax.pipeline import Pipeline
 from brax.positional.model import PositionalProblem, constants
 from brax.positional.step import PositionalState, physics_step
-from brax.tree import Group, layout
+from brax.tree import Group, PerDof, layout
 
 
 class Positional(Pipeline[PositionalProblem, PositionalState]):

@@ -31,14 +31,15 @@ from brax.maximal.equality import (
 )
 from brax.maximal.limits import Limits, add_loads, has_limits, rates_of, tendon_loads
 from brax.maximal.limits import prepare as limits_of
-from brax.maximal.links import PerDof, TreesAtState
+from brax.maximal.links import TreesAtState
 from brax.maximal.step_impulses import step_impulses
 from brax.maximal.tendons import GroupedLoads
-from brax.maximal.tree_solve import GroupPivot, mobility, solve
 from brax.positional import contacts as contact_rows
 from brax.positional import limits as limit_rows
 from brax.positional.implicit_differentiation import at, solved
 from brax.spatial import Spatial
+from brax.tree import PerDof
+from brax.tree_solve import GroupPivot, mobility, solve
 
 T = TypeVar("T")
 

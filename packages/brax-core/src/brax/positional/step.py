@@ -3,7 +3,7 @@
 `_kick` finds the velocities over the step and after it, and `_drift` moves the links. In `_kick`
 the links first move freely, joints apart (the prediction). `_closing` measures how far each joint
 would separate, and one elimination over the trees finds the impulses that close all joints at the
-end of the step (`brax.maximal.tree_solve`). Then `position_update.resolve` sweeps over contacts and
+end of the step (`brax.tree_solve`). Then `position_update.resolve` sweeps over contacts and
 limits, for positions and for velocities.
 
 Everything is solved for the change from the free motion, in directions at the start of the step.
@@ -49,7 +49,6 @@ from brax.maximal.joint_errors import (
 )
 from brax.maximal.links import (
     Links,
-    PerDof,
     TreesAtState,
     about,
     by_group,
@@ -59,12 +58,12 @@ from brax.maximal.links import (
     parents,
 )
 from brax.maximal.tendons import GroupedLoads
-from brax.maximal.tree_solve import GroupPivot, factor, without_drives
 from brax.positional.bodies import drift, turn
 from brax.positional.model import PositionalProblem
 from brax.positional.position_update import TreeMotion, resolve
 from brax.spatial import Spatial
-from brax.tree import Group, join
+from brax.tree import Group, PerDof, join
+from brax.tree_solve import GroupPivot, factor, without_drives
 
 
 class PositionalState(NamedTuple):

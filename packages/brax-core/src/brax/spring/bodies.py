@@ -6,9 +6,10 @@ import jax
 
 from brax.components import Quat, Vec3, exp_quat, put_rows, rows, unit_again
 from brax.impulses import Impulses
-from brax.maximal.links import Links, PerDof
+from brax.maximal.links import Links
 from brax.maximal.rotation import rotation_vector
 from brax.spring.model import SpringProblem, unheld
+from brax.tree import PerDof
 
 
 class StepVelocities(NamedTuple):

@@ -20,14 +20,15 @@ from brax.maximal.contacts import sides_by_group
 from brax.maximal.equality import GroupedMotion
 from brax.maximal.limits import Limits, add_loads, asked, by_part, rates_of
 from brax.maximal.limits import prepare as limits_of
-from brax.maximal.links import Links, PerDof, TreesAtState, about, by_link
+from brax.maximal.links import Links, TreesAtState, about, by_link
 from brax.maximal.tendons import GroupedLoads
-from brax.maximal.tree_solve import GroupPivot, mobility
 from brax.spatial import Spatial
 from brax.spring import contacts as contact_rows
 from brax.spring import limits as limit_rows
 from brax.spring.model import SpringProblem
 from brax.spring.sweeps import Trees
+from brax.tree import PerDof
+from brax.tree_solve import GroupPivot, mobility
 
 RELAXATION = 0.9
 """Share of the full step by which a sweep moves contacts of bodies without limits. It is below 1
@@ -172,7 +173,7 @@ def constraint_rows(
     Args:
         problem: the model.
         at: the links and measured joints at the start of the step.
-        pivots: from `brax.maximal.tree_solve.factor`.
+        pivots: from `brax.tree_solve.factor`.
         rates: rates of the degrees of freedom, by group.
         gravity_change: change of velocity by gravity of trees that fall freely, (links, 1).
         free: changes of velocity without constraints by group, if impacts are resolved in time.

@@ -20,8 +20,9 @@ from brax.maximal.joint_errors import (
     spatial,
     stack_pose,
 )
-from brax.maximal.links import Links, PerDof, Stack
+from brax.maximal.links import Links, Stack
 from brax.spatial import Spatial
+from brax.tree import PerDof
 
 ERP = 0.3
 """Share of a joint's separation that is taken back in one step (error reduction parameter)."""

@@ -1,7 +1,7 @@
 """The velocity update of the spring pipeline: forces, joints, limits and contacts.
 
 The update solves for the change of velocity at fixed positions. Joints and equality constraints
-are solved exactly over the trees (`brax.maximal.tree_solve`); contacts and limits by sweeps around
+are solved exactly over the trees (`brax.tree_solve`); contacts and limits by sweeps around
 them (`sweeps`). Each contact's friction cone is enforced in `contacts.project`.
 """
 
@@ -36,7 +36,6 @@ from brax.maximal.equality import (
 from brax.maximal.limits import has_limits, tendon_loads
 from brax.maximal.links import (
     Links,
-    PerDof,
     TreesAtState,
     about,
     by_group,
@@ -47,7 +46,6 @@ from brax.maximal.links import (
 )
 from brax.maximal.step_impulses import step_impulses
 from brax.maximal.tendons import GroupedLoads
-from brax.maximal.tree_solve import GroupPivot, factor, solve, without_drives
 from brax.spatial import Rigid, Spatial
 from brax.spring import contacts as contact_rows
 from brax.spring.bodies import SpringState, StepVelocities
@@ -59,7 +57,8 @@ from brax.spring.constraints import (
 from brax.spring.joints import ERP, MeasuredJoints, measure
 from brax.spring.model import SpringProblem
 from brax.spring.sweeps import sweep
-from brax.tree import Layout, join
+from brax.tree import Layout, PerDof, join
+from brax.tree_solve import GroupPivot, factor, solve, without_drives
 
 
 def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) -> SpringState:
