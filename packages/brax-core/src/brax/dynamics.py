@@ -15,6 +15,7 @@ from brax.contracts import check_step, check_vector
 from brax.generalized.linalg import frontal
 from brax.generalized.pipeline import GENERALIZED
 from brax.generalized.reaction import reaction
+from brax.generalized.smooth_dynamics import articulated
 from brax.generalized.smooth_dynamics.smooth import (
     SmoothDynamics,
     rotor_fronts,
@@ -209,6 +210,8 @@ def _inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) 
 @batch_last
 def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
     blocks, dynamics = _evaluate(sys, q, qd)
+    if articulated.suits(sys, blocks):
+        return articulated.accelerations(sys, layout(sys), q, qd, force, True, force * 0.0)
     net = frontal.to_blocks(blocks, force) - dynamics.bias
     return frontal.to_model(
         blocks, frontal.solve(blocks, frontal.factor(blocks, dynamics.mass), net)

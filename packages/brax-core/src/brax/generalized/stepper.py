@@ -6,6 +6,8 @@
 Source: MuJoCo's documentation, chapter Computation, section Numerical integration.
 """
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -21,6 +23,7 @@ from brax.generalized.constraints.evaluation import constraints, contacts_at
 from brax.generalized.linalg import elimination, frontal
 from brax.generalized.newton import Constraints, Solver
 from brax.generalized.problem import GeneralizedProblem, StepState
+from brax.generalized.smooth_dynamics import articulated
 from brax.generalized.smooth_dynamics.forces import (
     actuators_at,
     applied_force,
@@ -68,6 +71,9 @@ class StateForces(NamedTuple):
     """The contacts at the state; None if the model has no constraint."""
     adhesion: jax.Array | None = None
     """The part of the unconstrained force that is adhesion, (nv, batch); None if there is none."""
+    resisted: Callable[[jax.Array], jax.Array] | None = None
+    """The accelerations with a resistance added to the armature, all (nv, batch) in the model's
+    order. None if they come from a factorization of M."""
 
     @property
     def overflow(self) -> jax.Array | None:
@@ -176,6 +182,8 @@ class Stepper(Flow[StepState]):
         self, dt: jax.Array, forces: StateForces, damping: jax.Array
     ) -> jax.Array:
         """Return (M + dt diag(damping))⁻¹ F, (nv, batch) in the model's order."""
+        if forces.resisted is not None:
+            return forces.resisted(damping * dt)
         diagonal = frontal.to_blocks(self.blocks, damping) * dt
         damped = frontal.add_diagonal(self.blocks, forces.smooth.mass, diagonal)
         qacc = frontal.solve(self.blocks, frontal.factor(self.blocks, damped), forces.net)
@@ -250,8 +258,13 @@ class Stepper(Flow[StepState]):
         sys, plan = problem.sys, problem.plan
         dynamics = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
         # Here F = qfrc_applied + qfrc_passive + qfrc_actuator - qfrc_bias: MuJoCo's `qfrc_smooth`.
-        force = frontal.to_blocks(blocks, applied_force(problem, state, dynamics)) - dynamics.bias
+        applied = frontal.to_blocks(blocks, applied_force(problem, state, dynamics))
         outer = external_force(problem, dynamics)
+        if plan.free and articulated.suits(sys, blocks):
+            return self._long_tree(
+                state, dynamics, applied if outer is None else applied + outer, inertia
+            )
+        force = applied - dynamics.bias
         force = force if outer is None else force + outer
         # A model without constraints needs one factorization: qacc = M⁻¹ F.
         if plan.free:
@@ -276,6 +289,31 @@ class Stepper(Flow[StepState]):
         return StateForces(
             dynamics, qacc, net, net - force, (solver, rows), contacts, adhesion_force
         )
+
+    def _long_tree(
+        self, state: StepState, dynamics: SmoothDynamics, driving: jax.Array, inertia: bool
+    ) -> StateForces:
+        """Return the forces of a model without constraints that has a long tree.
+
+        Args:
+            state: the state.
+            dynamics: the smooth dynamics at it.
+            driving: all forces but the bias force, (nv, batch), in the order of elimination.
+            inertia: True to include Coriolis and centrifugal forces.
+        """
+        blocks, nothing = self.blocks, jnp.zeros_like(driving)
+        resisted = functools.partial(
+            articulated.accelerations,
+            self.problem.sys,
+            self.problem.links,
+            state.q,
+            state.qd,
+            frontal.to_model(blocks, driving),
+            inertia,
+        )
+        qacc = frontal.to_blocks(blocks, resisted(nothing))
+        net = driving - dynamics.bias
+        return StateForces(dynamics, qacc, net, nothing, None, resisted=resisted)
 
     def _velocity_derivative(
         self, state: StepState, at: SmoothDynamics, inertia: bool, units: np.ndarray

@@ -98,9 +98,9 @@ def smooth(
     inertia = link_inertias(sys, plan, pos, rot, origin)
     if inertia_forces:
         # f_i = I_i a_i + v_i x* I_i v_i: the force that link i needs for its acceleration.
-        force = inertia.mul(acceleration) + _cross_force(velocity, inertia.mul(velocity))
+        force = inertia.mul(acceleration) + cross_force(velocity, inertia.mul(velocity))
     else:
-        force = inertia.mul(_upwards(sys, velocity.ang.x))
+        force = inertia.mul(upwards(sys, velocity.ang.x))
     # One pass from the tips to the roots sums both the composite inertias of table 6.2 and the
     # forces of table 5.1.
     composite, carried = over_subtrees((inertia, force), plan)
@@ -137,7 +137,7 @@ def _motions(
     for stack, mine in zip(plan.stacks, joints, strict=True):
         centre = on_links(origin, stack)
         arms = [joint.point - centre for joint in mine]
-        steps.append([_step(joint, arm) for joint, arm in zip(mine, arms, strict=True)])
+        steps.append([joint_step(joint, arm) for joint, arm in zip(mine, arms, strict=True)])
         pairs = zip(mine, arms, strict=True)
         # Each twist is given about its joint's anchor and is moved to the common point.
         subspace = [about(t, arm) for joint, arm in pairs for t in joint.twists()]
@@ -145,23 +145,36 @@ def _motions(
     own = [total(relative for relative, _ in taken) for taken in steps]
     # v_i is the sum of S_j qd_j over all joints between the root and the link.
     velocity = from_roots(in_order(plan, own), plan, Spatial.__add__)
-    upwards = _upwards(sys, origin.x[:1])
+    rising = upwards(sys, origin.x[:1])
+    still = rising * 0.0
     changes = []
     for stack, taken in zip(plan.stacks, steps, strict=True):
-        # `now` is the velocity before each joint of the stack acts: what turns with it changes by v
-        # x S qd.
-        now = upwards * 0.0 if stack.parents is None else rows(velocity, stack.parents)
-        change = upwards * 0.0
-        for relative, drift in taken:
-            change, now = change + _cross_motion(now, relative) + drift, now + relative
-        changes.append(change)
+        before = still if stack.parents is None else rows(velocity, stack.parents)
+        changes.append(velocity_change(still, before, taken))
     change = from_roots(in_order(plan, changes), plan, Spatial.__add__)
     # The upward acceleration is added once at the end: it is the same for all links (table 5.1: a_0
     # = -a_g).
-    return JointMotions(subspaces, velocity, change + upwards)
+    return JointMotions(subspaces, velocity, change + rising)
 
 
-def _step(joint: JointGroup, arm: Vec3) -> tuple[Spatial, Spatial]:
+def velocity_change(
+    still: Spatial, before: Spatial, steps: Sequence[tuple[Spatial, Spatial]]
+) -> Spatial:
+    """Return the acceleration of links at constant rates, beside that of their parents.
+
+    Args:
+        still: zero.
+        before: velocities of the parents, about the same points.
+        steps: from `joint_step`, for each joint.
+    """
+    change = still
+    for relative, drift in steps:
+        # What turns with the velocity before a joint acts changes by v x S qd.
+        change, before = change + _cross_motion(before, relative) + drift, before + relative
+    return change
+
+
+def joint_step(joint: JointGroup, arm: Vec3) -> tuple[Spatial, Spatial]:
     """Return the velocity and the acceleration that a joint adds at constant rates.
 
     Both are about the common point. The acceleration excludes the motion of the joint's own frame.
@@ -176,7 +189,7 @@ def _step(joint: JointGroup, arm: Vec3) -> tuple[Spatial, Spatial]:
     return about(Twist(ang, vel), arm), drift
 
 
-def _upwards(sys: System, like: jax.Array) -> Spatial:
+def upwards(sys: System, like: jax.Array) -> Spatial:
     """Return the acceleration -g of the world, which stands for gravity."""
     zero = zero_vec(like)
     return Spatial(zero, Vec3(*(zero.x - sys.opt.gravity[k : k + 1] for k in range(3))))
@@ -187,7 +200,7 @@ def _cross_motion(v: Spatial, m: Spatial) -> Spatial:
     return Spatial(v.ang.cross(m.ang), v.ang.cross(m.lin) + v.lin.cross(m.ang))
 
 
-def _cross_force(v: Spatial, f: Spatial) -> Spatial:
+def cross_force(v: Spatial, f: Spatial) -> Spatial:
     """Return v x* f, the cross product of a velocity and a force (Featherstone's crf)."""
     return Spatial(v.ang.cross(f.ang) + v.lin.cross(f.lin), v.ang.cross(f.lin))
 

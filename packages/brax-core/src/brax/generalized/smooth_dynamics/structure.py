@@ -19,7 +19,8 @@ from brax.base import System
 
 MAX_UNROLLED_DOFS = 24
 """Longest path, in degrees of freedom, of a block whose factorization is unrolled. A block with a
-longer path is factorized by `linalg.blocked`, in loops."""
+longer path is factorized by `linalg.blocked`, in loops. A model without constraints that has one
+needs no factorization, see `articulated`."""
 
 CoupledDofs = tuple[tuple[int, ...], ...]
 """For each contact or equality between branches, the degrees of freedom that it couples."""
