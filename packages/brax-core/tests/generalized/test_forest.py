@@ -122,7 +122,12 @@ def many():
 
 @pytest.mark.usefixtures("code_generator")
 @pytest.mark.parametrize(
-    "batch", [pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.long), 20]
+    "batch",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        pytest.param(3, marks=[pytest.mark.slow, pytest.mark.long]),
+        20,
+    ],
 )
 def test_bits_do_not_depend_on_the_batch(batch):
     _, few = simulated(model(), batch)
