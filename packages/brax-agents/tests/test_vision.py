@@ -60,6 +60,7 @@ def runs(tmp_path_factory):
     return folder, make_policy, whole, rest
 
 
+@pytest.mark.long
 def test_resumed_to_the_same_bits(runs):
     assert same(runs[2], runs[3])
 

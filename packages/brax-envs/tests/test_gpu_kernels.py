@@ -48,7 +48,7 @@ def touching(env, states):
     return sum(int((points(s.x).dist < 0).sum()) for s in states)
 
 
-QUICKER = [("ant", p) for p in PIPELINES]
+QUICKER = [("ant", "spring"), ("ant", "generalized")]
 TOUCHING = ("ant", "halfcheetah", "humanoid")
 """Environments whose first steps have contacts."""
 OTHERS = [

@@ -249,6 +249,7 @@ def test_what_mjx_would_ignore_is_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_external_force_acts_at_the_centre_of_mass_of_the_whole_link(robot, start):
     """By MuJoCo C, with the force applied at the common centre of mass of the arm's two bodies."""
     model = robot.mj_model

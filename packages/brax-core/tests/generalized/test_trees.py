@@ -15,8 +15,7 @@ from brax.generalized.pipeline import GENERALIZED
 
 SHAPES = [
     pytest.param(1, 20, marks=pytest.mark.slow),
-    *(pytest.param(i, 10, marks=pytest.mark.slow) for i in (2, 3)),
-    *(pytest.param(i, 10, marks=[pytest.mark.slow, pytest.mark.long]) for i in range(4, 10)),
+    *(pytest.param(i, 10, marks=[pytest.mark.slow, pytest.mark.long]) for i in range(2, 10)),
 ]
 """Each structure is compiled once; trees of one structure differ in all numbers."""
 
