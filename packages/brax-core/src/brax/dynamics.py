@@ -209,9 +209,10 @@ def _inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) 
 
 @batch_last
 def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
+    if articulated.suits(sys, structure(dof_parents(sys))):
+        nothing = jnp.zeros_like(force)
+        return articulated.accelerations(sys, layout(sys), q, qd, force, True, nothing)
     blocks, dynamics = _evaluate(sys, q, qd)
-    if articulated.suits(sys, blocks):
-        return articulated.accelerations(sys, layout(sys), q, qd, force, True, force * 0.0)
     net = frontal.to_blocks(blocks, force) - dynamics.bias
     return frontal.to_model(
         blocks, frontal.solve(blocks, frontal.factor(blocks, dynamics.mass), net)

@@ -1,7 +1,8 @@
 """Spatial (six-dimensional) algebra on components: velocities, momenta and inertias.
 
-All quantities of a tree are about one common point and in world axes. So they are added without
-transformations between links, unlike in Featherstone's link frames.
+All quantities are in world axes. Those of a tree are mostly about one common point, so that they
+are added without transformations between links, unlike in Featherstone's link frames. `moved` and
+`carried` are for long trees, where each link has a point of its own.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapter 2.
 """

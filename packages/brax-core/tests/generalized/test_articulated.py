@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from generalized_lab import both, generic
+from generalized_lab import both, generic, theirs
 from physics_lab import FAST_COMPILE
 
 from brax import dynamics
@@ -67,16 +67,8 @@ def states(count):
 
 def matrices(q, qd):
     """Return mass matrices and bias forces by MuJoCo."""
-    model, data = peer().model, peer().data
-    masses, biases = [], []
-    for one, rate in zip(q, qd, strict=True):
-        data.qpos[:], data.qvel[:] = one, rate
-        mujoco.mj_forward(model, data)
-        mass = np.zeros((model.nv, model.nv))
-        mujoco.mju_sym2dense(mass, data.M, model.M_rownnz, model.M_rowadr, model.M_colind)
-        masses.append(mass)
-        biases.append(data.qfrc_bias.copy())
-    return np.array(masses), np.array(biases)
+    every = [theirs(peer(), *state) for state in zip(q, qd, strict=True)]
+    return np.array([x.mass for x in every]), np.array([x.bias for x in every])
 
 
 @pytest.mark.slow
