@@ -133,9 +133,7 @@ CASES = {
         (NEVER, -1),
         _steps(ANT, ("ant", "generalized", 2048), ("humanoid", "generalized", 2048)),
     ),
-    "MIN_LOOPED_ELEMENTS": Case(
-        CPU, ((8,), (32,), (128,)), _steps(("humanoid", "generalized", 2048)), LOOPS
-    ),
+    "MIN_LOOPED_ELEMENTS": Case(CPU, (4, 16, 32), _steps(("humanoid", "generalized", 2048)), LOOPS),
     "MAX_INSTRUCTIONS": Case(CPU, (NEVER,), _lengths, {"MAX_UNROLLED_ELEMENTS": NEVER}),
     "MIN_OPTIMIZED_BATCH": Case(
         CPU, (1, NEVER), _steps(*(("ant", "spring", n) for n in (16, 64, 256)))

@@ -341,7 +341,7 @@ QUICK = (
 def test_a_program_whose_arrays_are_large(name, monkeypatch):
     """Each array is gone through by a loop, for nine groups of environments in turn."""
     monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
-    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (1,))
+    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", 1)
     args = operands(70)
     fun = leaves(70, PROGRAMS[name])
     for got, want in zip(translated(fun, args), by_xla(fun, args), strict=True):
@@ -365,7 +365,7 @@ IN_PARTS = ("loops", "work that some need", "elements that are found", "the larg
 )
 def test_a_kernel_in_parts_gives_the_bits_of_the_whole(name, monkeypatch):
     monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
-    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (1,))
+    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", 1)
     args = operands(70)
     texts = []
 
@@ -391,7 +391,7 @@ def test_a_loop_over_single_numbers(large, length, monkeypatch):
     """
     if large:
         monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
-        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (large,))
+        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", large)
 
     def summed(x):
         _, factors = jax.lax.scan(lambda k, _: (k + 1, k / (k + 3)), 1.0, length=length)
@@ -478,7 +478,7 @@ def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):
     lane = (
         target.vector_bytes()
     )  # a wider register holds more environments, whose values take more room
-    for room, loops in ((2**16 * lane, 0), (2**9 * lane, cpu.MIN_LOOPED_ELEMENTS[-1])):
+    for room, loops in ((2**16 * lane, 0), (2**9 * lane, cpu.MIN_LOOPED_ELEMENTS)):
         monkeypatch.setattr(target, "stack_bytes", lambda room=room: room)
         for got, right in zip(translated(long, args), want, strict=True):
             np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-4)
@@ -600,7 +600,7 @@ def test_a_pipelines_step_is_translated_and_xlas(name, large, monkeypatch, f64):
         in_parts(monkeypatch)
     if large:
         monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
-        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (large,))
+        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", large)
     pipeline = plugins.get("pipeline", name)
     sys = chain(3, free=True)
     rng = np.random.default_rng(0)

@@ -28,7 +28,7 @@ def failures(seeds, monkeypatch):
     # One kernel in two keeps its arrays in memory.
     if seeds[0] // len(seeds) % 2:
         monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
-        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (4,))
+        monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", 4)
     found = iter(translated(programs, [x for one in given for x in one]))
     wrong = []
     for seed, one in zip(seeds, given, strict=True):

@@ -197,7 +197,7 @@ def test_derivatives_of_a_solution_are_translated_too():
 
 def test_many_matrices_of_a_long_kernel_are_factorized_in_a_loop(monkeypatch):
     monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
-    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (4,))
+    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", 4)
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=(5, *s, 20)).astype(np.float32) for s in ((3, 3), (3,)))
     (x,) = native(lambda a, b: jax.vmap(jnp.linalg.solve)(a, b), a, b)

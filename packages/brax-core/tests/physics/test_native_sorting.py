@@ -99,7 +99,7 @@ def test_sorts_in_double_precision_and_of_other_types():
 
 def test_many_sorts_of_a_long_kernel_are_a_loop(monkeypatch):
     monkeypatch.setattr(cpu, "MAX_UNROLLED_ELEMENTS", -1)
-    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", (4,))
+    monkeypatch.setattr(cpu, "MIN_LOOPED_ELEMENTS", 4)
     x = np.random.default_rng(0).normal(size=(10, 9, 20)).astype(np.float32)
     x.round(1, out=x)
     found = native(lambda x: (jnp.sort(x, axis=1), jnp.argsort(x, axis=1)), x)

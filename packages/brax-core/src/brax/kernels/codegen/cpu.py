@@ -29,13 +29,12 @@ from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.translate import translate
 
 # The measurements behind these thresholds are in docs/performance-model.md.
-MAX_UNROLLED_ELEMENTS = 100_000
+MAX_UNROLLED_ELEMENTS = 50_000
 """Largest number of elements that a kernel may compute for each environment if every one of them
 has instructions of its own. In a longer kernel, operations on large arrays are loops."""
 
-MIN_LOOPED_ELEMENTS = 32, 8
-"""Smallest number of elements of an array that is kept in memory in a long kernel. The second value
-is tried if the first needs too much stack."""
+MIN_LOOPED_ELEMENTS = 8
+"""Smallest number of elements of an array that is kept in memory in a long kernel."""
 
 MAX_INSTRUCTIONS = 500_000
 """Largest number of instructions of a kernel: LLVM's time grows with it."""
@@ -147,7 +146,7 @@ def _compiled(
 
 
 def _translated(kernel: Kernel, batched: tuple[bool, ...], lanes: int, opt_level: int) -> str:
-    """Return the kernel's LLVM text, with as many loops as it takes to fit on the stack.
+    """Return the kernel's LLVM text, with loops if it is long or if it would not fit on the stack.
 
     Raises:
         Unsupported: if it does not fit.
@@ -155,8 +154,8 @@ def _translated(kernel: Kernel, batched: tuple[bool, ...], lanes: int, opt_level
     long = kernel.needs_memory or kernel.elements > MAX_UNROLLED_ELEMENTS
     # The number of values of the widest type that the stack holds.
     room = target.stack_bytes() / (lanes * kernel.itemsize())
-    for min_elements in MIN_LOOPED_ELEMENTS if long else (0, *MIN_LOOPED_ELEMENTS):
-        # First unrolled, which runs fastest; then with more and more arrays in memory.
+    # First unrolled, which short kernels run fastest; then with arrays in memory.
+    for min_elements in (MIN_LOOPED_ELEMENTS,) if long else (0, MIN_LOOPED_ELEMENTS):
         share = MAX_SPILLED_SHARES[opt_level][bool(min_elements)]
         max_values = min(MAX_INSTRUCTIONS, int(room / share))
         with contextlib.suppress(TooLong), without_garbage_collection():

@@ -1,6 +1,6 @@
 """Lowering rules of operations on whole arrays that stay in memory, as loops.
 
-In a long kernel (see `call.MAX_UNROLLED_ELEMENTS`) these rules come before those of `rules`. An
+In a long kernel (see `cpu.MAX_UNROLLED_ELEMENTS`) these rules come before those of `rules`. An
 operation without a rule here, or on small arrays, is unrolled, with its operands loaded first.
 """
 
