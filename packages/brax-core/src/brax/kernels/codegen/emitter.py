@@ -323,7 +323,7 @@ class Emitter:
             for key in [key for key in available if not buffers.isdisjoint(key[-1])]:
                 del available[key]
         for joined in self.joined_buffers:
-            for key in [key for key in joined if any(x[0] in buffers for x in key)]:
+            for key in [key for key in joined if not buffers.isdisjoint(key[0])]:
                 del joined[key]
 
     def new_value(self, wide: bool, depth: int) -> str:

@@ -411,8 +411,12 @@ class Loops:
         """Return a buffer with copies of values from several buffers and registers, made once."""
         emitter = self._emitter
         # Known numbers are compared as they are written: 0 and -0 differ, and NaN equals itself.
-        key = tuple(
-            (x.buffer.name, x.index) if isinstance(x, BufferElement) else (str(x),) for x in values
+        names = frozenset(x.buffer.name for x in values if isinstance(x, BufferElement))
+        key = (
+            names,
+            tuple(
+                (x.buffer.name, x.index) if isinstance(x, BufferElement) else str(x) for x in values
+            ),
         )
         # What is copied has to be complete. `dict.fromkeys` drops duplicates and keeps the order,
         # unlike a set: the module's text, and with it its name in the cache, is reproducible.
@@ -579,10 +583,8 @@ def _row_major(shape: tuple[int, ...]) -> Any:
 def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> ElementArray:
     """Return the elements of a buffer as an array."""
     # Row-major, as `_row_major` expects.
-    out = np.empty(math.prod(shape), object)
-    for i in range(out.size):
-        out[i] = BufferElement(buffer, i)
-    return out.reshape(shape)
+    size = math.prod(shape)
+    return np.fromiter((BufferElement(buffer, i) for i in range(size)), object, size).reshape(shape)
 
 
 def _first_elements(operand: _Operand) -> _Operand:

@@ -6,6 +6,8 @@ liveness of its contents, as in stack slot colouring, so that the memory in use 
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from brax.kernels.codegen.ir import Effect, Group
 
 STACK_ALIGNMENT = 64
@@ -66,7 +68,7 @@ def allocation(size: int) -> tuple[list[str], list[str]]:
 
 def _live_ranges(
     groups: Sequence[tuple[Group, Sequence[str]]],
-) -> dict[str, list[int]]:
+) -> dict[str, tuple[int, int]]:
     """Return the first and the last instruction at which each buffer is live.
 
     Args:
@@ -78,13 +80,14 @@ def _live_ranges(
             spans.setdefault(b, [i, i])[1] = i
     # A buffer that is used both in a loop and outside of it is live during all iterations. Inner
     # loops come first, so that what they extend is extended by the loops around them too.
+    first, last = np.array([*spans.values()], int).reshape(-1, 2).T
     for begin, end in _loop_spans([group for group, _ in groups]):
-        for span in spans.values():
-            inside = begin <= span[0] <= end or begin <= span[1] <= end
-            across = span[0] < begin <= span[1] or span[0] <= end < span[1]
-            if inside and across:
-                span[:] = min(span[0], begin), max(span[1], end)
-    return spans
+        begins, ends = (begin <= first) & (first <= end), (begin <= last) & (last <= end)
+        # Of a buffer that is live in the loop, what goes on outside of it.
+        across = (begins | ends) & ((first < begin) | (last > end))
+        first[across] = np.minimum(first[across], begin)
+        last[across] = np.maximum(last[across], end)
+    return dict(zip(spans, zip(first.tolist(), last.tolist(), strict=True), strict=True))
 
 
 def _loop_spans(groups: Sequence[Group]) -> list[tuple[int, int]]:

@@ -59,11 +59,8 @@ def require_unbatched(eqn: Any, axes: Sequence[int], x: int = 0) -> None:
 def constant_array(array: Any) -> ElementArray:
     """Return an array of known numbers as an array of elements."""
     numbers = np.asarray(array)
-    out = np.empty(numbers.shape, object)
     # Not `astype(object)`, which would make Python numbers of NumPy's and lose their type.
-    for index in np.ndindex(numbers.shape):
-        out[index] = numbers[index]
-    return out
+    return np.fromiter(numbers.flat, object, numbers.size).reshape(numbers.shape)
 
 
 def map_elements(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArray:
@@ -79,9 +76,8 @@ def map_elements(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArr
 
 def is_constant(*arrays: ElementArray) -> bool:
     """Return whether all elements are known while the kernel is translated."""
-    return not any(
-        is_runtime_value(x) or isinstance(x, BufferElement) for a in arrays for x in a.reshape(-1)
-    )
+    values = (x for a in arrays for x in a.reshape(-1).tolist())
+    return not any(is_runtime_value(x) or isinstance(x, BufferElement) for x in values)
 
 
 def map_results(

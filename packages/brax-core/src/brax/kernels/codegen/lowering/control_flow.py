@@ -7,7 +7,7 @@ The rules in this module call it again for the functions of their operation.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
@@ -74,6 +74,11 @@ def lower_jaxpr(
     """
     environment: dict[Any, ElementArray] = {}
 
+    @functools.cache
+    def names(var: Any) -> set[str]:
+        """Return the names of the buffers that a variable has elements of."""
+        return _names_in([environment[var]])
+
     def read(var: Any) -> ElementArray:
         return constant_array(var.val) if isinstance(var, Literal) else environment[var]
 
@@ -92,7 +97,7 @@ def lower_jaxpr(
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
         given = [read(v) for v in eqn.invars]
         # Found only where a rule asks for it, since it looks at all arrays that are read later.
-        free = functools.cache(functools.partial(_last_read, jaxpr, number, environment, owned))
+        free = functools.cache(functools.partial(_last_read, jaxpr, number, names, owned))
         try:
             write(eqn.outvars, _results(emitter, eqn, given, free))
         except Unsupported as reason:
@@ -103,17 +108,25 @@ def lower_jaxpr(
 
 
 def _last_read(
-    jaxpr: Any, number: int, environment: dict[Any, ElementArray], owned: AbstractSet[str]
+    jaxpr: Any, number: int, names: Callable[[Any], set[str]], owned: AbstractSet[str]
 ) -> set[str]:
     """Return the names of the buffers that an equation is the last to read."""
     here, *later = jaxpr.eqns[number:]
-    read = [*jaxpr.outvars, *(v for eqn in later for v in eqn.invars)]
-    names = {v for v in read if not isinstance(v, Literal)}
-    alive = [environment[v] for v in names if v in environment]
+
+    def named(variables: Iterable[Any]) -> set[str]:
+        return set[str]().union(*(names(v) for v in variables if not isinstance(v, Literal)))
+
+    # Those that later equations define have no buffers yet.
+    undefined = {v for eqn in (here, *later) for v in eqn.outvars}
+    read = {*_variables(jaxpr.outvars), *(v for eqn in later for v in _variables(eqn.invars))}
     # Who calls this jaxpr may read its operands later.
-    given = _names_in([environment[v] for v in (*jaxpr.constvars, *jaxpr.invars)]) - owned
-    mine = [environment[v] for v in here.invars if not isinstance(v, Literal)]
-    return _names_in(mine) - given - _names_in(alive)
+    given = named((*jaxpr.constvars, *jaxpr.invars)) - owned
+    return named(here.invars) - given - named(read - undefined)
+
+
+def _variables(atoms: Iterable[Any]) -> Iterator[Any]:
+    """Yield the operands of an equation that are no literals."""
+    return (v for v in atoms if not isinstance(v, Literal))
 
 
 def _but(free: LastRead, others: AbstractSet[str]) -> LastRead:
@@ -123,7 +136,7 @@ def _but(free: LastRead, others: AbstractSet[str]) -> LastRead:
 
 def _names_in(arrays: Sequence[ElementArray]) -> set[str]:
     """Return the names of the buffers that arrays have elements of."""
-    values = (x for array in arrays for x in array.reshape(-1))
+    values = (x for array in arrays for x in array.reshape(-1).tolist())
     return {x.buffer.name for x in values if isinstance(x, BufferElement)}
 
 

@@ -18,7 +18,12 @@ import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of, is_runtime_value
 from brax.kernels.codegen.lowering import scalars
-from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape, require_unbatched
+from brax.kernels.codegen.lowering.arrays import (
+    ElementArray,
+    element_shape,
+    is_constant,
+    require_unbatched,
+)
 from brax.kernels.codegen.lowering.registry import lowering_rule
 
 SCATTERED = "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr"
@@ -85,6 +90,11 @@ def gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -
         i for i in range(x.ndim) if i not in (*d.collapsed_slice_dims, *d.operand_batching_dims)
     ]
     bound = [n - m for n, m in zip(x.shape, sizes, strict=True)]
+    if is_constant(indices) and not d.operand_batching_dims:
+        out[...], inside = _at_known_places(eqn, x, indices, out.shape, index_axes, window_axes)
+        if fills_out_of_range(eqn):
+            out[~inside] = fill_value(eqn)
+        return out
     for position in np.ndindex(out.shape):
         batch = tuple(position[i] for i in index_axes)
         start: list[Value] = [0] * x.ndim
@@ -106,6 +116,38 @@ def gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -
             value = emitter.select(found, value, fill_value(eqn), kind)
         out[position] = value
     return out
+
+
+def _at_known_places(
+    eqn: Any,
+    x: ElementArray,
+    indices: ElementArray,
+    shape: tuple[int, ...],
+    index_axes: Sequence[int],
+    window_axes: Sequence[int],
+) -> tuple[Any, Any]:
+    """Return what a `gather` with known indices takes, and where its windows are within the array.
+
+    Args:
+        eqn: the equation.
+        x: the array.
+        indices: the starts of the windows, which are clipped.
+        shape: the shape of the result.
+        index_axes: axes of the result that run through the indices.
+        window_axes: axes of the array that run through a window.
+    """
+    d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
+    position = np.indices(shape)
+    places = [np.zeros(shape, int) for _ in x.shape]
+    inside = np.ones(shape, bool)
+    for k, axis in enumerate(d.start_index_map):
+        start, bound = indices[..., k].astype(int), x.shape[axis] - sizes[axis]
+        start = start[tuple(position[i] for i in index_axes)]
+        inside &= (start >= 0) & (start <= bound)
+        places[axis] = np.clip(start, 0, bound)
+    for axis, of in zip(window_axes, d.offset_dims, strict=True):
+        places[axis] = places[axis] + position[of]
+    return x[tuple(places)], inside
 
 
 def _dynamic_element(

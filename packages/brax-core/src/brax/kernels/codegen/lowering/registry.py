@@ -101,8 +101,10 @@ def _folding(rule: Callable[..., Any], folded: Callable[..., Any]) -> Callable[.
     """Return a rule of numbers with constant folding."""
 
     def one(emitter: Any, code: str, *x: Any) -> Any:
-        if any(is_runtime_value(v) for v in x):
-            return rule(emitter, code, *x)
+        # A plain loop: this runs for each element of each array.
+        for v in x:
+            if is_runtime_value(v):
+                return rule(emitter, code, *x)
         # Infinities and NaN of constants are no reason to warn: instructions do not either.
         with np.errstate(all="ignore"):
             return folded(*x)
