@@ -113,19 +113,21 @@ def _last_read(
     """Return the names of the buffers that an equation is the last to read."""
     here, *later = jaxpr.eqns[number:]
 
-    def named(variables: Iterable[Any]) -> set[str]:
-        return set[str]().union(*(names(v) for v in variables if not isinstance(v, Literal)))
+    def named(atoms: Iterable[Any]) -> set[str]:
+        """Return the names of the buffers that some operands have elements of."""
+        return set[str]().union(*(names(v) for v in _variables(atoms)))
 
-    # Those that later equations define have no buffers yet.
+    # What these equations define has no buffers yet.
     undefined = {v for eqn in (here, *later) for v in eqn.outvars}
-    read = {*_variables(jaxpr.outvars), *(v for eqn in later for v in _variables(eqn.invars))}
+    read = itertools.chain(jaxpr.outvars, *(eqn.invars for eqn in later))
+    alive = named({*_variables(read)} - undefined)
     # Who calls this jaxpr may read its operands later.
     given = named((*jaxpr.constvars, *jaxpr.invars)) - owned
-    return named(here.invars) - given - named(read - undefined)
+    return named(here.invars) - given - alive
 
 
 def _variables(atoms: Iterable[Any]) -> Iterator[Any]:
-    """Yield the operands of an equation that are no literals."""
+    """Return the operands of equations that are no literals."""
     return (v for v in atoms if not isinstance(v, Literal))
 
 
