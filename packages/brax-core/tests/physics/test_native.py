@@ -156,6 +156,13 @@ PROGRAMS = {
             lax.dynamic_slice(m, (i[0], i[1]), (2, 2)),
         )
     )(a, b, m),
+    "elements of known places": lambda a, b, m, c: (
+        a.at[jnp.array([3, 9, 0, 4])].get(mode="fill", fill_value=7.0),
+        a.at[jnp.array([3, 9, 0])].get(mode="clip"),
+        m[jnp.array([[0, 1], [2, 3]])],
+        m.at[jnp.array([3, 4, 1]), jnp.array([1, 1, 3])].get(mode="fill", fill_value=-1.0),
+        m.at[:, jnp.array([2, 3])].get(mode="fill", fill_value=5.0),
+    ),
     **{
         f"places that change: {name}": at_places(change)
         for name, change in {
