@@ -135,8 +135,9 @@ class Emitter:
         self.available: list[dict[Key, str]] = [{}, {}]
         """For each depth, the available expressions: values by what computes them."""
         self.joined_buffers: list[dict[Key, Buffer]] = [{}, {}]
-        """For each depth, buffers into which elements of several arrays were copied, by these: a
-        value, or the name of its buffer and its index."""
+        """For each depth, buffers into which elements of several arrays were copied. A key is the
+        names of their buffers, and the elements: a value, or the name of its buffer and its
+        index."""
         self.buffer_sizes: dict[str, int] = {}
         """The size of each buffer in bytes, by its name."""
         self.constants: dict[str, str] = {}

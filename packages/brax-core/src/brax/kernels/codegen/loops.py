@@ -410,17 +410,16 @@ class Loops:
     def _joined(self, values: Sequence[Value], code: str) -> Buffer:
         """Return a buffer with copies of values from several buffers and registers, made once."""
         emitter = self._emitter
+        # `dict.fromkeys` drops duplicates and keeps the order, unlike a set: the module's text, and
+        # with it its name in the cache, is reproducible.
+        buffers = dict.fromkeys(x.buffer for x in values if isinstance(x, BufferElement))
         # Known numbers are compared as they are written: 0 and -0 differ, and NaN equals itself.
-        names = frozenset(x.buffer.name for x in values if isinstance(x, BufferElement))
-        key = (
-            names,
-            tuple(
-                (x.buffer.name, x.index) if isinstance(x, BufferElement) else str(x) for x in values
-            ),
+        written = tuple(
+            (x.buffer.name, x.index) if isinstance(x, BufferElement) else str(x) for x in values
         )
-        # What is copied has to be complete. `dict.fromkeys` drops duplicates and keeps the order,
-        # unlike a set: the module's text, and with it its name in the cache, is reproducible.
-        for buffer in dict.fromkeys(x.buffer for x in values if isinstance(x, BufferElement)):
+        key = frozenset(buffer.name for buffer in buffers), written
+        # What is copied has to be complete.
+        for buffer in buffers:
             self._close_loop_of(buffer)
         # The copies are made as far out of the loops as all of the values are available.
         wide, depth = self.any_wide(values), max(map(emitter.depth, values))

@@ -91,7 +91,7 @@ def gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -
     ]
     bound = [n - m for n, m in zip(x.shape, sizes, strict=True)]
     if is_constant(indices) and not d.operand_batching_dims:
-        out[...], inside = _at_known_places(eqn, x, indices, out.shape, index_axes, window_axes)
+        out[...], inside = _at_known_places(d, x, indices, bound, out.shape, index_axes)
         if fills_out_of_range(eqn):
             out[~inside] = fill_value(eqn)
         return out
@@ -119,33 +119,32 @@ def gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -
 
 
 def _at_known_places(
-    eqn: Any,
+    numbers: Any,
     x: ElementArray,
     indices: ElementArray,
+    bound: Sequence[int],
     shape: tuple[int, ...],
     index_axes: Sequence[int],
-    window_axes: Sequence[int],
 ) -> tuple[Any, Any]:
     """Return what a `gather` with known indices takes, and where its windows are within the array.
 
     Args:
-        eqn: the equation.
+        numbers: the equation's dimension numbers, without batching axes.
         x: the array.
         indices: the starts of the windows, which are clipped.
+        bound: the largest start along each axis.
         shape: the shape of the result.
         index_axes: axes of the result that run through the indices.
-        window_axes: axes of the array that run through a window.
     """
-    d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
     position = np.indices(shape)
     places = [np.zeros(shape, int) for _ in x.shape]
     inside = np.ones(shape, bool)
-    for k, axis in enumerate(d.start_index_map):
-        start, bound = indices[..., k].astype(int), x.shape[axis] - sizes[axis]
-        start = start[tuple(position[i] for i in index_axes)]
-        inside &= (start >= 0) & (start <= bound)
-        places[axis] = np.clip(start, 0, bound)
-    for axis, of in zip(window_axes, d.offset_dims, strict=True):
+    for k, axis in enumerate(numbers.start_index_map):
+        start = indices[..., k].astype(int)[tuple(position[i] for i in index_axes)]
+        inside &= (start >= 0) & (start <= bound[axis])
+        places[axis] = np.clip(start, 0, bound[axis])
+    window_axes = (i for i in range(x.ndim) if i not in numbers.collapsed_slice_dims)
+    for axis, of in zip(window_axes, numbers.offset_dims, strict=True):
         places[axis] = places[axis] + position[of]
     return x[tuple(places)], inside
 
