@@ -24,6 +24,7 @@ from brax.training.checkpoints import resumption
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.distributed import devices, hosts
 from brax.training.learner import Learner, Parts
+from brax.training.learning.candidates import CandidatesLearner
 from brax.training.nn import images
 from brax.training.runner import consistency, parts, presets
 from brax.training.runner.loop import Loop
@@ -156,7 +157,9 @@ class Agent:
             preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
         )
         self._check_networks(networks)
-        learner = self.learner(Parts(env, networks, config, runtime, mesh, info))
+        needed = Parts(env, networks, config, runtime, mesh, info)
+        many = config.candidates > 1
+        learner = CandidatesLearner(needed, self.learner) if many else self.learner(needed)
         record = self._record(environment, size, config, factory)
         return learner, self.make_inference_fn(networks), record
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from brax.errors import ConfigError
+from brax.training.learning import halving
 from brax.training.settings import build, choice, number, split
 
 
@@ -47,6 +48,10 @@ class RunConfig(abc.ABC):
     """Number of observations after which the statistics stay fixed; None never fixes them."""
     seed: int = number(0, 0, 2**32 - 1)
     """Seed of all random numbers, below 2^32."""
+    candidates: int = number(1, 1, 64)
+    """Learners that start with seeds of their own and take turns; the better half goes on, three
+    times for 8 of them, until one is left. The steps of all count.
+    """
     num_evals: int = number(1, 0)
     """Number of evaluations: the last is after training; from 2 on, the first is before it."""
     deterministic_eval: bool = False
@@ -140,6 +145,28 @@ class RunConfig(abc.ABC):
                 f"action_repeat={self.action_repeat} must not exceed "
                 f"episode_length={self.episode_length}."
             )
+        self._check_candidates()
+
+    def _check_candidates(self) -> None:
+        """Reject candidates that would be compared before they have played an episode.
+
+        Raises:
+            ConfigError: naming the numbers, and how many steps are enough.
+        """
+        if self.candidates == 1 or not self.num_timesteps:
+            return
+        each = self.env_steps_per_training_step
+        # Training steps in which every environment of a candidate plays an episode.
+        needed = -(-self.num_envs * self.episode_length // each)
+        total = self.training_steps
+        if halving.divide(total, self.candidates).length >= needed:
+            return
+        enough = needed * halving.parts(self.candidates) * each
+        raise ConfigError(
+            f"candidates={self.candidates} are chosen from before each has played an episode of "
+            f"episode_length={self.episode_length} in num_envs={self.num_envs}: num_timesteps="
+            f"{self.num_timesteps} must be at least {enough}."
+        )
 
 
 @dataclass(frozen=True)

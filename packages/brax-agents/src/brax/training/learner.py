@@ -7,7 +7,7 @@ gradient steps that skip non-finite gradients, and shuffling.
 import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -96,6 +96,9 @@ class Learner(abc.ABC):
     updates that were skipped because their gradient was not finite.
     """
 
+    split_axis: ClassVar[int] = 0
+    """Axis that devices split in the parts of `split`."""
+
     def __init__(self, parts: Parts) -> None:
         """Store the parts; nothing is compiled."""
         self.env = parts.env
@@ -113,6 +116,12 @@ class Learner(abc.ABC):
     def split(self) -> Mapping[str, int]:
         """Parts of the training state that devices share, with the length of the split axis."""
         return {"env_state": self.config.num_envs}
+
+    @property
+    def has_replay_buffer(self) -> bool:
+        """True if the training state has experience of earlier training steps."""
+        # Whatever is split besides the environments and their memory.
+        return not set(self.split) <= {"env_state", "memory"}
 
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:

@@ -23,6 +23,7 @@ class RunSettings(TypedDict, total=False):
     normalize_observations_std_eps: float
     normalize_until_count: int | None
     seed: int
+    candidates: int
     num_evals: int
     deterministic_eval: bool
     log_training_metrics: bool

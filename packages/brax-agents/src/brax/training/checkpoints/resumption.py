@@ -74,12 +74,19 @@ def read_starting_point(
             )
     # Training steps are counted: another number of environment steps each would change what is
     # behind the run.
-    saved = type(config)(**found.record["config"]).env_steps_per_training_step
-    if saved != config.env_steps_per_training_step:
-        raise ConfigError(
-            f"{config.step_formula} must stay what it was "
-            f"in '{found.path}', {saved}; it is {config.env_steps_per_training_step}."
-        )
+    before = type(config)(**found.record["config"])
+    for name, saved, now in (
+        (
+            config.step_formula,
+            before.env_steps_per_training_step,
+            config.env_steps_per_training_step,
+        ),
+        ("candidates", before.candidates, config.candidates),
+    ):
+        if saved != now:
+            raise ConfigError(
+                f"{name} must stay what it was in '{found.path}', {saved}; it is {now}."
+            )
     record = found.record
     return StartingPoint(
         checkpoint.restore(found, like), record["training_steps"], record.get("seconds", 0.0)

@@ -72,16 +72,21 @@ def _counts(devices: Sequence[jax.Device]) -> list[int]:
     return [owners.count(host) for host in range(max(owners) + 1)]
 
 
-def shardings(tree: Any, mesh: Mesh, num_envs: int) -> Any:
-    """Return the sharding of each leaf: split if its first axis is that of the environments."""
+def shardings(tree: Any, mesh: Mesh, num_envs: int, axis: int = 0) -> Any:
+    """Return the sharding of each leaf: split if this axis of it is that of the environments."""
 
     def place(leaf: Any) -> NamedSharding:
         # Told by length: an array of the same length that is not by environment is split too, which
         # only costs time.
-        split = leaf.ndim > 0 and leaf.shape[0] == num_envs
-        return NamedSharding(mesh, PartitionSpec(ENVS_AXIS) if split else PartitionSpec())
+        has = leaf.ndim > axis and leaf.shape[axis] == num_envs
+        return NamedSharding(mesh, _split_at(axis) if has else PartitionSpec())
 
     return jax.tree.map(place, tree)
+
+
+def _split_at(axis: int) -> PartitionSpec:
+    """Return the specification of an array whose axis is split."""
+    return PartitionSpec(*[None] * axis, ENVS_AXIS)
 
 
 def shard(tree: T, mesh: Mesh, axis: int = 0) -> T:
@@ -95,8 +100,7 @@ def shard(tree: T, mesh: Mesh, axis: int = 0) -> T:
     def place(x: jax.Array) -> jax.Array:
         if x.shape[axis] % count:
             return x
-        spec = PartitionSpec(*[None] * axis, ENVS_AXIS)
-        return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, spec))
+        return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, _split_at(axis)))
 
     return jax.tree.map(place, tree) if count > 1 else tree
 

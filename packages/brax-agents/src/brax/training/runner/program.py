@@ -51,7 +51,7 @@ class Program:
     def __init__(self, learner: Learner, mesh: Mesh) -> None:
         """Store the functions; nothing is compiled."""
         self._functions = Functions(learner.init, learner.advance, learner.fresh_environments)
-        self._split = learner.split
+        self._split, self._split_axis = learner.split, learner.split_axis
         self.with_params = learner.with_params
         # Only its shape and type matter: it is what the programs are compiled for.
         self._key = jax.random.key(0)
@@ -64,7 +64,7 @@ class Program:
         # Every device has a copy of all that is not listed in the learner's `split`.
         whole = jax.tree.map(lambda _: devices.replicated(self._mesh), state)
         split = {
-            name: devices.shardings(getattr(state, name), self._mesh, length)
+            name: devices.shardings(getattr(state, name), self._mesh, length, self._split_axis)
             for name, length in self._split.items()
         }
         return whole._replace(**split)

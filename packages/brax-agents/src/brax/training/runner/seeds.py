@@ -170,8 +170,7 @@ def can_train_together(agent: Agent, environment: Env, settings: Mapping[str, An
     if _incompatible_settings(config, runtime):
         return False
     learner, *_ = agent.build(environment, config, runtime, _seed_mesh(1), jax.random.key(0))
-    # A part that is split besides the environments and their memory is a replay buffer.
-    return set(learner.split) <= {"env_state", "memory"}
+    return not learner.has_replay_buffer
 
 
 class SeedsProgram(Program):
@@ -215,9 +214,12 @@ def _incompatible_settings(config: RunConfig, runtime: Runtime) -> list[str]:
     """Return the settings that keep seeds from training together."""
     given = {**vars(config), **vars(runtime)}
     drawn = runtime.randomization_fn is not None and parts.draws_once(runtime.randomization_fn)
-    return [name for name in _SINGLE_RUN_SETTINGS if given[name] is not None] + [
-        "randomization_fn"
-    ] * drawn
+    # Candidates take turns, and seeds would have to agree on whose it is.
+    return [
+        *(name for name in _SINGLE_RUN_SETTINGS if given[name] is not None),
+        *["randomization_fn"] * drawn,
+        *["candidates"] * (config.candidates > 1),
+    ]
 
 
 def _seed_mesh(number: int) -> Mesh:
