@@ -295,7 +295,7 @@ def test_reward_of_grasp():
     higher, lower = at(tip - jnp.array([0, 0, 0.058])), at(tip - jnp.array([0, 0, 0.078]))
     rise = env.rewards(lower, higher, None)
     assert float(rise["reward_carry"]) == pytest.approx(5 * 0.02, rel=1e-4)
-    assert float(rise["reward_touch"]) == pytest.approx(0.5 * 0.02)
+    assert float(rise["reward_touch"]) == pytest.approx(0.1 * 0.02)
     assert env.rewards(higher, lower, None)["reward_touch"] == 0
     palm = [np.linalg.norm(s.x.pos[grasp.PALM] - s.x.pos[grasp.BALL]) for s in (lower, higher)]
     assert float(rise["reward_approach"]) == pytest.approx(palm[0] - palm[1], rel=1e-4)
@@ -309,15 +309,36 @@ def test_reward_of_grasp():
     assert not env.is_hit(higher) and env.is_hit(placed(higher, higher.x.pos[grasp.BALL]))
 
 
+def test_starts_of_grasp():
+    """In half of the episodes the ball is in the closed hand, where targets are."""
+    env = task("grasp")
+    q, qd = jax.vmap(env.start)(*jax.random.split(jax.random.key(0), (2, 512)))
+    ball = np.asarray(q[:, 19:22])
+    held = ball[:, 2] > 0.1
+    assert 0.43 < held.mean() < 0.57 and not qd.any()
+    assert np.abs(ball[:, :2]).max() <= 0.25 and (ball[~held, 2] == np.float32(0.045)).all()
+    assert ball[held, 2].min() >= 0.15 and ball[held, 2].max() <= 0.35
+    assert (q[~held, :19] == env.sys.init_q[:19]).all()
+    # The palm is 0.3 m above the floor at zero, and 5.5 cm above a ball that it holds.
+    palm = q[held, :3] + np.array([0, 0, 0.3])
+    np.testing.assert_allclose(
+        palm - ball[held], np.tile([0, 0, 0.055], (held.sum(), 1)), atol=1e-6
+    )
+
+
 def test_an_action_of_zero_holds_the_open_hand_of_grasp():
     sys = task("grasp").sys
     np.testing.assert_allclose(sys.actuator.ctrl_range.mean(axis=1), sys.init_q[:19], atol=1e-7)
 
 
 @pytest.mark.slow
-def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target():
-    """A script lowers the open hand over the ball, closes it, and moves the palm."""
-    env = task("grasp")
+@pytest.mark.parametrize("held", [False, True])
+def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target(held):
+    """A script lowers the open hand over the ball, closes it, and moves the palm.
+
+    Where the closed hand holds the ball from the start, the script only moves the palm.
+    """
+    env = task("grasp", held_share=float(held))
     low, high = env.sys.actuator.ctrl_range.T
 
     def act(state, step):
@@ -327,6 +348,7 @@ def test_a_hand_that_closes_around_the_ball_carries_it_from_target_to_target():
         above = ball.at[2].set(jnp.where(step < 40, 0.0, -0.15))
         carrying = palm + grasp.to_target(physics) - jnp.array([0, 0, 0.3])
         opened, closed = jnp.array([0, -0.4, 0.1, 0.2]), jnp.array([0, 0.1, 0.6, 0.4])
+        step = jnp.where(held, 130, step)
         fingers = jnp.tile(jnp.where(step < 80, opened, closed), 4)
         ctrl = jnp.concatenate([jnp.where(step < 130, above, carrying), fingers])
         return jnp.clip(2 * (ctrl - low) / (high - low) - 1, -1, 1)

@@ -22,6 +22,10 @@ REACH = 0.057
 """Distance between the centres of ball and fingertip when they touch [m]."""
 LIFTED = 0.055
 """Height of the ball's centre when it is 1 cm above the floor [m]."""
+HOLDING = (0.0, 0.02, 0.585, 0.397)
+"""Spread, bend, middle and tip angle of each finger that holds the ball in the air [rad]."""
+HELD = 0.055
+"""Depth of the ball's centre below the palm's when it is held so [m]."""
 
 
 def tips(sys: System, state: PipelineState) -> jax.Array:
@@ -51,7 +55,7 @@ class GraspParameters:
     """Reward per time of a palm at the ball [1/s]; it is halved at the distance `near_distance`."""
     near_distance: float = 0.1
     """Distance at which the reward for being near is halved [m]."""
-    touch_reward_weight: float = 0.5
+    touch_reward_weight: float = 0.1
     """Reward per time and fingertip that touches the ball [1/s]."""
     carry_reward_weight: float = 5.0
     """Reward per distance that the ball moves towards the target [1/m]; a ball that is not lifted
@@ -64,6 +68,8 @@ class GraspParameters:
     """Maximum x and y of targets and of the ball at the start [m]."""
     target_height: tuple[float, float] = (0.15, 0.35)
     """Range of the heights of targets [m]."""
+    held_share: float = 0.5
+    """Share of the episodes that begin with the ball in the closed hand, above the floor."""
     reach: float = 0.6
     """x, y or z of the ball beyond which the episode terminates, as it does below the floor [m]."""
 
@@ -75,8 +81,12 @@ class Grasp(GoalTask):
     Actions in [-1, 1] are scaled to positions of the palm and angles of the fingers; zero holds the
     initial pose, an open hand. The episode terminates when the ball is out of reach.
 
+    In half of the episodes the ball is at a random place on the floor, and in the others in the
+    closed hand: who never held the ball does not find out what it is worth to lift it.
+    `held_share=0` has it on the floor always.
+
     Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a hand of human size,
-    with weights to match, and episodes terminate.
+    with weights to match, episodes terminate, and half of them begin with the ball in the hand.
     """
 
     name = "grasp"
@@ -101,14 +111,30 @@ class Grasp(GoalTask):
     )
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the open hand at rest, and the ball at a random place on the floor."""
-        radius = self.parameters.target_spread
-        at = jax.random.uniform(key_q, (2,), minval=-radius, maxval=radius)
-        # Coordinates 19 and 20 are the x and y of the ball.
-        return self.sys.init_q.at[19:21].set(at), jnp.zeros(self.sys.qd_size())
+        """Return the hand at rest: open, with the ball at a random place on the floor, or closed.
+
+        A closed hand holds the ball at a random place in the range of targets.
+        """
+        p = self.parameters
+        floor, air, kind = jax.random.split(key_q, 3)
+        radius = p.target_spread
+        at = jax.random.uniform(floor, (2,), minval=-radius, maxval=radius)
+        # Coordinates 19 to 21 are the position of the ball, whose orientation follows.
+        lying = self.sys.init_q.at[19:21].set(at)
+        ball = self._drawn(air)
+        # The palm is 0.3 m above the floor where its coordinates are zero.
+        palm = ball + jnp.array([0.0, 0.0, HELD - 0.3])
+        held = lying.at[:3].set(palm).at[3:19].set(jnp.tile(jnp.array(HOLDING), len(FINGERS)))
+        held = held.at[19:22].set(ball)
+        q = jnp.where(jax.random.uniform(kind) < p.held_share, held, lying)
+        return q, jnp.zeros(self.sys.qd_size())
 
     def target(self, key: jax.Array, physics: PipelineState) -> jax.Array:
         """Draw a target above the floor, uniformly within its bounds."""
+        return self._drawn(key)
+
+    def _drawn(self, key: jax.Array) -> jax.Array:
+        """Draw a place above the floor, uniformly within the bounds of targets [m], (3,)."""
         radius, (low, high) = self.parameters.target_spread, self.parameters.target_height
         bounds = jnp.array([[-radius, -radius, low], [radius, radius, high]])
         return jax.random.uniform(key, (3,), minval=bounds[0], maxval=bounds[1])
