@@ -37,7 +37,8 @@ its settings. To train one of them yourself, run the command in its row. The com
   processor had no 512-bit registers for the hopper and the presets `record`.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
-lines are the seeds. Dotted lines are random actions, where they are within the picture.
+lines are the seeds. Dotted lines are random actions, where they are within the picture. Seeds that
+ended early, at the `stop_at_reward` of their preset, are drawn on with their last return.
 """
 RETURNS_HEAD = """# Returns of the last evaluations of presets, one for each seed, by preset,
 # environment and agent.
@@ -85,7 +86,7 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
         f"`{report['environment']}`",
         f"`{report['command']}`",
         report["trainer"],
-        f"{report['steps'][-1]:,}",
+        _span(report.get("ended", report["steps"][-1:])),
         f"{report['settings'].get('episode_length', 1000)}",
         f"{report['random']:.4g}",
         f"{np.mean(last):.4g}",
@@ -95,6 +96,11 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
         f"{np.mean(report['seconds']):.0f}",
         f"{np.mean(report['cpu_seconds']):.0f}",
     )
+
+
+def _span(ended: Sequence[int]) -> str:
+    """Return the steps after which the seeds ended."""
+    return " to ".join(f"{steps:,}" for steps in sorted({min(ended), max(ended)}))
 
 
 def _seen(runs: Sequence[Mapping[str, float]]) -> str:
