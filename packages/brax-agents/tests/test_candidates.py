@@ -1,12 +1,17 @@
 """Candidates: who learns when, who goes on, and what a run of them shares with other runs."""
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Point
+from agent_toys import SMALL, STEP, Point, lists
+from test_agents_run import train
 
 from brax import plugins
 from brax.errors import ConfigError
@@ -177,6 +182,48 @@ def test_a_run_of_candidates_resumes_to_the_last_bit(tmp_path):
         ppo.train(
             Point(), num_timesteps=steps, **{**RUN, "candidates": 1}, restore_checkpoint_path=kept
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["apg", "ars", "es", "reppo", "shac"])
+def test_agents_without_replay_buffers_have_candidates(name):
+    """36 training steps are nine parts of four: one for the other, and eight for the one left."""
+    _, params, metrics = train(name, number=36, candidates=2, run_evals=True, num_eval_envs=4)
+    assert np.isfinite(metrics["eval/episode_reward"])
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
+
+
+def on_devices(count):
+    """Return the parameters after a short run on some devices, as lists."""
+    settings = {**RUN, "run_evals": False, "max_devices_per_host": count}
+    _, params, _ = ppo.train(Point(), num_timesteps=18 * STEP, **settings)
+    return lists(params)
+
+
+DEVICES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import json, jax
+from test_candidates import on_devices
+assert jax.device_count() == 2
+print(json.dumps([on_devices(count) for count in (1, 2)]))
+"""
+
+
+@pytest.mark.slow
+def test_two_devices_learn_what_one_learns():
+    """The environments of every candidate are split, on the second axis of its arrays."""
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES, os.path.dirname(__file__)],
+        env={**os.environ, "JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, two = json.loads(done.stdout)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
 
 
 def test_what_candidates_need_is_told_first():
