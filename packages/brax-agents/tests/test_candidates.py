@@ -17,6 +17,7 @@ from brax import plugins
 from brax.errors import ConfigError
 from brax.training.agents.ppo import train as ppo
 from brax.training.checkpoints import checkpoint
+from brax.training.distributed.devices import env_mesh
 from brax.training.learner import Episodes, Learner, Parts, Tally, Updates
 from brax.training.learning import halving
 from brax.training.learning.candidates import CandidatesLearner
@@ -94,7 +95,7 @@ def paid(number, steps, broken=0):
         pass
 
     Learns.broken = broken
-    learner = CandidatesLearner(Parts(Point(), None, config, runtime, None, info), Learns)
+    learner = CandidatesLearner(Parts(Point(), None, config, runtime, env_mesh(2, 1), info), Learns)
     return learner, learner.init(jax.random.key(3))
 
 
@@ -135,7 +136,7 @@ def test_one_candidate_learns_as_a_run_without():
     learner, state = paid(2, 18)
     state, _ = jax.jit(learner.advance)(state, 18)
     chosen = int(state.ranking[0])
-    alone = PaidLearner(Parts(Point(), None, learner.config, None, None, learner_info()))
+    alone = PaidLearner(Parts(Point(), None, learner.config, None, learner.mesh, learner_info()))
     own = alone.init(jax.random.split(jax.random.key(3), 2)[chosen])
     own, _ = jax.jit(alone.advance)(own, 16)
     assert own.params == state.params
