@@ -35,8 +35,8 @@ its settings. To train one of them yourself, run the command in its row. The com
 - `time` and `CPU` are the time and the CPU time of one seed, in the mean, with compilation and
   evaluations. Seeds were trained one after the other on one core; another core did other work. The
   processor had no 512-bit registers for the hopper and the presets `record`. While those of the
-  ant, the half cheetah and the walker were trained, three to five runs shared two cores, so that one
-  run alone takes half of this time or less.
+  ant, the half cheetah and the walker were trained, three to five runs shared two cores, so that
+  one run alone takes half of this time or less.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions, where they are within the picture. Seeds that
