@@ -1,6 +1,9 @@
 """Environments without physics, and small settings, for tests of agents."""
 
 import functools
+import os
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -121,6 +124,19 @@ class Dot(Env):
         image = jax.lax.dynamic_update_slice(image, dot, (row, column, 0))
         obs = {"pixels/view": image, "state": jnp.stack([100.0 * row, jnp.float32(1.0)])}
         return state.replace(pipeline_state=(column, key), obs=obs)
+
+
+def on_devices(count, *arguments, timeout=600):
+    """Run Python with so many devices made of the cores of the CPU; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "JAX_NUM_CPU_DEVICES": str(count), "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
 
 
 def make_learner(agent, environment, **settings):

@@ -2,15 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Point, lists
+from agent_toys import SMALL, STEP, Point, lists, on_devices
 from test_agents_run import train
 
 from brax import plugins
@@ -86,17 +84,23 @@ def paid(number, steps, broken=0):
             "top_directions": 1,
         }
     )
-    info = jax.eval_shape(Point().reset, jax.random.key(0))
-    info = info.replace(
-        obs=jnp.zeros((2, 2)), info={"episode_metrics": {"sum_reward": jnp.zeros(2)}}
+
+    def make(parts):
+        learner = PaidLearner(parts)
+        learner.broken = broken
+        return learner
+
+    learner = CandidatesLearner(
+        Parts(Point(), None, config, runtime, env_mesh(2, 1), batched()), make
     )
-
-    class Learns(PaidLearner):
-        pass
-
-    Learns.broken = broken
-    learner = CandidatesLearner(Parts(Point(), None, config, runtime, env_mesh(2, 1), info), Learns)
     return learner, learner.init(jax.random.key(3))
+
+
+def batched():
+    """Return the state of two environments, as far as learners read it."""
+    state = jax.eval_shape(Point().reset, jax.random.key(0))
+    info = {"episode_metrics": {"sum_reward": jnp.zeros(2)}}
+    return state.replace(obs=jnp.zeros((2, 2)), info=info)
 
 
 def test_the_better_half_goes_on_until_one_is_left():
@@ -136,15 +140,10 @@ def test_one_candidate_learns_as_a_run_without():
     learner, state = paid(2, 18)
     state, _ = jax.jit(learner.advance)(state, 18)
     chosen = int(state.ranking[0])
-    alone = PaidLearner(Parts(Point(), None, learner.config, None, learner.mesh, learner_info()))
+    alone = PaidLearner(Parts(Point(), None, learner.config, None, learner.mesh, batched()))
     own = alone.init(jax.random.split(jax.random.key(3), 2)[chosen])
     own, _ = jax.jit(alone.advance)(own, 16)
     assert own.params == state.params
-
-
-def learner_info():
-    """Return the shapes of a batched environment's state."""
-    return jax.eval_shape(Point().reset, jax.random.key(0)).replace(obs=jnp.zeros((2, 2)))
 
 
 RUN: dict[str, Any] = {
@@ -194,7 +193,7 @@ def test_agents_without_replay_buffers_have_candidates(name):
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
 
 
-def on_devices(count):
+def params_on(count):
     """Return the parameters after a short run on some devices, as lists."""
     settings = {**RUN, "run_evals": False, "max_devices_per_host": count}
     _, params, _ = ppo.train(Point(), num_timesteps=18 * STEP, **settings)
@@ -205,24 +204,17 @@ DEVICES = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import json, jax
-from test_candidates import on_devices
+from test_candidates import params_on
 assert jax.device_count() == 2
-print(json.dumps([on_devices(count) for count in (1, 2)]))
+print(json.dumps([params_on(count) for count in (1, 2)]))
 """
 
 
 @pytest.mark.slow
 def test_two_devices_learn_what_one_learns():
     """The environments of every candidate are split, on the second axis of its arrays."""
-    done = subprocess.run(
-        [sys.executable, "-c", DEVICES, os.path.dirname(__file__)],
-        env={**os.environ, "JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    one, two = json.loads(done.stdout)
+    printed = on_devices(2, "-c", DEVICES, os.path.dirname(__file__))
+    one, two = json.loads(printed)
     for a, b in zip(one, two, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
 

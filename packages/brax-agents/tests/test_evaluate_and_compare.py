@@ -1,10 +1,7 @@
 """brax sweep, brax eval and brax compare, as a user types them."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Point, make_learner
+from agent_toys import SMALL, STEP, Point, make_learner, on_devices
 
 from brax import cli, plugins
 from brax.errors import ConfigError
@@ -253,9 +250,7 @@ for i in range(4):
 @pytest.mark.slow
 def test_a_seeds_state_is_taken_where_it_is():
     """Without a program for all devices, of which many at a time can stop a CPU's for ever."""
-    env = {**os.environ, "JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", PARTS], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    on_devices(2, "-c", PARTS)
 
 
 def test_replay_buffers_do_not_fit_together():

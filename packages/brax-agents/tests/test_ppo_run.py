@@ -6,8 +6,6 @@ import json
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -15,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Counter, Point, make_learner
+from agent_toys import SMALL, STEP, Counter, Point, make_learner, on_devices
 
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError, TrainingError
@@ -312,15 +310,8 @@ print(json.dumps({"devices": jax.device_count(), **out}))
 @pytest.mark.slow
 def test_eight_devices_learn_what_one_learns():
     # T71
-    done = subprocess.run(
-        [sys.executable, "-c", DEVICES, os.path.dirname(__file__)],
-        env={**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    printed = on_devices(8, "-c", DEVICES, os.path.dirname(__file__))
+    found = json.loads(printed.splitlines()[-1])
     assert found["devices"] == 8
     for one, eight in zip(found["1"], found["8"], strict=True):
         scale = max(np.abs(one).max(), 1e-3)

@@ -2,15 +2,13 @@
 
 import functools
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from agent_toys import on_devices
 
 from brax.builder import ModelBuilder
 from brax.env import PipelineEnv, Randomization, Range, State
@@ -114,15 +112,7 @@ def test_it_trains_on_what_is_declared():
 @pytest.mark.slow
 @pytest.mark.long
 def test_it_trains_with_and_without_eval_env_on_one_and_on_eight_devices():
-    done = subprocess.run(
-        [sys.executable, __file__],
-        env={**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    result = json.loads(done.stdout.splitlines()[-1])
+    result = json.loads(on_devices(8, __file__, timeout=900).splitlines()[-1])
     assert result["devices"] == 8
     for case, runs in result["found"].items():
         low, high = MASSES[case.split()[0]]
