@@ -36,11 +36,12 @@ its settings. To train one of them yourself, run the command in its row. The com
   evaluations. Seeds were trained one after the other on one core; another core did other work. The
   processor had no 512-bit registers for the hopper and the presets `record`. While those of the
   ant, the half cheetah and the walker were trained, three to five runs shared two cores, so that
-  one run alone takes half of this time or less.
+  they took about twice their CPU time.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions, where they are within the picture. Seeds that
-ended early, at the `stop_at_reward` of their preset, are drawn on with their last return.
+ended early, at the `stop_at_reward` of their preset, are drawn on with their last return: that of
+the evaluation that ended them, which favours them a little.
 """
 RETURNS_HEAD = """# Returns of the last evaluations of presets, one for each seed, by preset,
 # environment and agent.
