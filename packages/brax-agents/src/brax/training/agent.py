@@ -24,6 +24,7 @@ from brax.training.checkpoints import resumption
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.distributed import devices, hosts
 from brax.training.learner import Learner, Parts
+from brax.training.learning.averaging import AveragedLearner
 from brax.training.learning.candidates import CandidatesLearner
 from brax.training.nn import images
 from brax.training.runner import consistency, parts, presets
@@ -158,8 +159,10 @@ class Agent:
         )
         self._check_networks(networks)
         needed = Parts(env, networks, config, runtime, mesh, info)
-        many = config.candidates > 1
-        learner = CandidatesLearner(needed, self.learner) if many else self.learner(needed)
+        make: Callable[[Parts], Learner] = self.learner
+        if config.policy_average_steps is not None:
+            make = functools.partial(AveragedLearner, make=make)
+        learner = CandidatesLearner(needed, make) if config.candidates > 1 else make(needed)
         record = self._record(environment, size, config, factory)
         return learner, self.make_inference_fn(networks), record
 

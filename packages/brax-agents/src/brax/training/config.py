@@ -52,6 +52,10 @@ class RunConfig(abc.ABC):
     """Learners that start with seeds of their own and take turns; the better half goes on, three
     times for 8 of them, until one is left. The steps of all count.
     """
+    policy_average_steps: int | None = number(None, 1)
+    """Environment steps over which the weights of the policy are averaged for evaluations,
+    checkpoints and the result; None takes the last ones. Learning goes on with the last ones.
+    """
     num_evals: int = number(1, 0)
     """Number of evaluations: the last is after training; from 2 on, the first is before it."""
     deterministic_eval: bool = False

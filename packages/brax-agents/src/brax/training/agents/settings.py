@@ -24,6 +24,7 @@ class RunSettings(TypedDict, total=False):
     normalize_until_count: int | None
     seed: int
     candidates: int
+    policy_average_steps: int | None
     num_evals: int
     deterministic_eval: bool
     log_training_metrics: bool

@@ -82,6 +82,7 @@ def read_starting_point(
             config.env_steps_per_training_step,
         ),
         ("candidates", before.candidates, config.candidates),
+        ("policy_average_steps", before.policy_average_steps, config.policy_average_steps),
     ):
         if saved != now:
             raise ConfigError(
