@@ -71,8 +71,8 @@ def test_the_average_is_the_mean_at_first_and_exponential_later(steps):
     assert state.number == steps
 
 
-def test_a_short_average_is_the_last_policy():
-    learner = averaged(10, 3)
+def test_an_average_over_one_training_step_is_the_last_policy():
+    learner = averaged(10, 10)
     state, _ = jax.jit(learner.advance)(learner.init(jax.random.key(0)), 5)
     assert state.params.policy["weight"].tolist() == [25.0, 25.0]
 
@@ -128,9 +128,9 @@ def test_learning_does_not_depend_on_the_average(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_averages(name):
-    """Also the agents with replay buffers, whose last step's policy is given by a short average."""
+    """Also the agents with replay buffers. An average over one training step is the last policy."""
     _, last, _ = train(name)
-    _, short, _ = train(name, policy_average_steps=1)
+    _, short, _ = train(name, policy_average_steps=AGENTS[name][1])
     _, params, _ = train(name, policy_average_steps=10**9)
     same = [jax.tree.map(np.array_equal, last.policy, x.policy) for x in (short, params)]
     assert jax.tree.all(same[0]) and not jax.tree.all(same[1])
@@ -141,7 +141,7 @@ def test_every_agent_averages(name):
 def test_candidates_have_averages_of_their_own():
     settings = {**RUN, "run_evals": False, "num_timesteps": 18 * STEP, "candidates": 2}
     _, last, _ = ppo.train(Point(), **settings)
-    _, short, _ = ppo.train(Point(), **settings, policy_average_steps=1)
+    _, short, _ = ppo.train(Point(), **settings, policy_average_steps=STEP)
     _, long, _ = ppo.train(Point(), **settings, policy_average_steps=10**9)
     assert lists(last) == lists(short) != lists(long)
 
@@ -180,3 +180,10 @@ def test_two_devices_learn_what_one_learns():
     one, two = json.loads(on_devices(2, "-c", DEVICES, os.path.dirname(__file__)))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+
+
+def test_an_average_is_not_shorter_than_a_training_step():
+    agent = plugins.get("trainer", "ppo")
+    agent.check({**RUN, "policy_average_steps": STEP})
+    with pytest.raises(ConfigError, match=r"policy_average_steps=159 must be at least .*=160, the"):
+        agent.check({**RUN, "policy_average_steps": STEP - 1})

@@ -149,6 +149,12 @@ class RunConfig(abc.ABC):
                 f"action_repeat={self.action_repeat} must not exceed "
                 f"episode_length={self.episode_length}."
             )
+        average, each = self.policy_average_steps, self.env_steps_per_training_step
+        if average is not None and average < each:
+            raise ConfigError(
+                f"policy_average_steps={average} must be at least {self.step_formula}={each}, the "
+                "environment steps of a training step: each training step adds one policy."
+            )
         self._check_candidates()
 
     def _check_candidates(self) -> None:
