@@ -40,7 +40,12 @@ RECIPE = {
 PHYSICS_STEPS = 20
 """Physics steps of a call in `models`."""
 
-TRAINED = (("inverted_pendulum", "generalized"), ("ant", "spring"))
+TRAINED = (
+    ("inverted_pendulum", "generalized", ("small", "default")),
+    ("ant", "spring", ("small", "default")),
+    ("humanoid", "generalized", ("small",)),
+)
+"""Environments that PPO trains in, with their pipelines and networks."""
 EPOCHS = 4
 """Epochs of a training. The speed leaves out the first, which includes Google's compilation."""
 
@@ -311,8 +316,9 @@ def _training(size: Size, pipeline: str, folder: str | None, threads: int) -> It
     Each on as many devices as it is faster with: Google's on one per core, ours on the one that
     JAX makes.
     """
-    for env, backend in TRAINED:
-        for name, networks in NETWORKS.items() if backend == pipeline else ():
+    for env, backend, names in TRAINED:
+        for name in names if backend == pipeline else ():
+            networks = NETWORKS[name]
             settings = {"env": env, "backend": backend, "batch": size.batch, "networks": networks}
             sides = {
                 OURS: Setup(settings, "training_worker.py", environment=ALONE),

@@ -66,10 +66,18 @@ def test_without_a_folder_there_is_no_model_of_google():
     assert found["mujoco/ant/spring/random"].model["path"]
 
 
-@pytest.mark.parametrize("networks", ["small", "default"])
-@pytest.mark.parametrize("task", ["inverted_pendulum/generalized", "ant/spring"])
-def test_training_is_measured_with_the_same_settings(task, networks):
-    cell = names("normal")[f"training/{task}/{networks}"]
+@pytest.mark.parametrize(
+    "name",
+    [
+        "inverted_pendulum/generalized/small",
+        "inverted_pendulum/generalized/default",
+        "ant/spring/small",
+        "ant/spring/default",
+        "humanoid/generalized/small",
+    ],
+)
+def test_training_is_measured_with_the_same_settings(name):
+    cell = names("normal")[f"training/{name}"]
     assert cell.sides[OURS].settings == cell.sides[PEER].settings
     recipe = cell.arguments["settings"]
     step = recipe["unroll_length"] * recipe["batch_size"] * recipe["num_minibatches"]
