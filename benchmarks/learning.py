@@ -66,19 +66,26 @@ def train(
         "commit": about.commit(),
         "machine": about.machine(),
         "versions": about.versions("brax-agents"),
-        "seeds": list(range(first, first + seeds)),
+        "seeds": [],
+        "seconds": [],
+        "cpu_seconds": [],
     }
-    with tempfile.TemporaryDirectory() as folder:
-        found = [Path(folder) / f"seed{seed}" for seed in report["seeds"]]
-        times = [
-            timed([*command, "--seed", str(seed), "--runs", folder, "--name", run.name])
-            for seed, run in zip(report["seeds"], found, strict=True)
-        ]
-        report["seconds"], report["cpu_seconds"] = map(list, zip(*times, strict=True))
-        report |= learned(found)
-    report |= {"load": os.getloadavg()[0], "random": random_return(env, report["settings"])}
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{name or env}.json").write_text(json.dumps(report, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        found = []
+        for seed in range(first, first + seeds):
+            found.append(Path(folder) / f"seed{seed}")
+            seconds, cpu_seconds = timed(
+                [*command, "--seed", str(seed), "--runs", folder, "--name", found[-1].name]
+            )
+            report["seeds"].append(seed)
+            report["seconds"].append(seconds)
+            report["cpu_seconds"].append(cpu_seconds)
+            report |= learned(found)
+            random = random_return(env, report["settings"])
+            report |= {"load": os.getloadavg()[0], "random": random}
+            # Stored after each seed: whatever fails later loses no hours.
+            (RESULTS / f"{name or env}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 def timed(command: Sequence[str]) -> tuple[float, float]:
@@ -109,14 +116,15 @@ def seen(folder: Path) -> dict[str, float]:
     """Return what one would see of a run's last policy: speed [m/s], targets, objects in place."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     last = [report for report in map(json.loads, lines) if METRIC in report][-1]
+    task = run_directory.read(folder).environment
     found = {}
     if "eval/episode_x_velocity" in last:
         found["speed"] = last["eval/episode_x_velocity"] / last["eval/avg_episode_length"]
     if "eval/episode_reward_hit" in last:
-        environment: Any = envs.get_environment(run_directory.read(folder).environment)
+        environment: Any = envs.get_environment(task)
         weight = environment.parameters.hit_reward
         found["targets"] = last["eval/episode_reward_hit"] / weight
-    if "eval/episode_reward_near" in last:
+    if task == "pusher":
         found["placed"] = 100 * placed(folder)
     return {key: float(f"{value:.3g}") for key, value in found.items()}
 

@@ -7,6 +7,7 @@ import tomllib
 import learning
 import learning_page
 import pytest
+from click.testing import CliRunner
 
 from brax import plugins
 from brax.training.runner.presets import STORED_RETURNS, best_trainer
@@ -56,7 +57,8 @@ def test_runs_become_a_report(tmp_path):
         asked = record | {"config": {"seed": seed, "num_envs": 8}, "versions": {}}
         (folder / "run.json").write_text(json.dumps(asked))
         more = {"eval/episode_x_velocity": 30.0 + seed, "eval/avg_episode_length": 20.0}
-        more |= {"eval/episode_reward_hit": 4.0}
+        # Grasp has a reward of this name too, and no object that ends at a goal.
+        more |= {"eval/episode_reward_hit": 4.0, "eval/episode_reward_near": 1.0}
         lines = [{"step": step, learning.METRIC: seed + step / 3, **more} for step in (0, 10)]
         lines.append({"step": 10, "training/walltime": 1.0})
         (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
@@ -68,6 +70,22 @@ def test_runs_become_a_report(tmp_path):
         "returns": [[0.0, 3.33333], [1.0, 4.33333]],
         "seen": [{"speed": 1.5, "targets": 4.0}, {"speed": 1.55, "targets": 4.0}],
     }
+
+
+def test_what_fails_in_a_later_seed_leaves_the_report_of_those_before(tmp_path, monkeypatch):
+    def timed(command):
+        if "11" in command:
+            raise OSError("no space left")
+        return 2.0, 1.0
+
+    monkeypatch.setattr(learning, "RESULTS", tmp_path / "learning")
+    monkeypatch.setattr(learning, "timed", timed)
+    monkeypatch.setattr(learning, "learned", lambda found: {"settings": {}, "runs": len(found)})
+    monkeypatch.setattr(learning, "random_return", lambda env, settings: 0.0)
+    done = CliRunner().invoke(learning.main, ["train", "fast", "--seeds", "3"])
+    assert isinstance(done.exception, OSError)
+    report = json.loads((tmp_path / "learning" / "fast.json").read_text())
+    assert (report["seeds"], report["seconds"], report["runs"]) == ([10], [2.0], 1)
 
 
 def test_a_picture_has_a_panel_for_each_environment(tmp_path):
