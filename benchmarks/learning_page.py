@@ -34,9 +34,9 @@ its settings. To train one of them yourself, run the command in its row. The com
 - `random` is the return of uniformly random actions in episodes of the same length.
 - `time` and `CPU` are the time and the CPU time of one seed, in the mean, with compilation and
   evaluations. Seeds were trained one after the other on one core; another core did other work. The
-  processor had no 512-bit registers for the hopper and the presets `record`. While those of the
-  ant, the half cheetah and the walker were trained, three to five runs shared two cores, so that
-  they took about twice their CPU time.
+  processor had no 512-bit registers for the hopper, grasp and the presets `record`. While grasp and
+  these presets of the ant, the half cheetah, the humanoid and the walker were trained, two to five
+  runs shared two cores, so that they took up to twice their CPU time.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions, where they are within the picture.
