@@ -98,16 +98,24 @@ def timed(command: Sequence[str]) -> tuple[float, float]:
 
 
 def learned(folders: Sequence[Path]) -> dict[str, Any]:
-    """Return the agent, settings and reports of runs that differ in their seeds."""
+    """Return the agent, settings and reports of runs that differ in their seeds.
+
+    A run that ended before the others, at its `stop_at_reward`, keeps its last return.
+    """
     series = [curves.read(folder, METRIC) for folder in folders]
+    steps = max((each for each, _ in series), key=len)
     record = run_directory.read(folders[0])
     settings = dict(record.config)
     settings.pop("seed", None)
     return {
         "trainer": record.trainer,
         "settings": settings,
-        "steps": series[0][0].tolist(),
-        "returns": [[float(f"{x:.6g}") for x in values] for _, values in series],
+        "steps": steps.tolist(),
+        "ended": [int(each[-1]) for each, _ in series],
+        "returns": [
+            [float(f"{x:.6g}") for x in [*values, *[values[-1]] * (len(steps) - len(values))]]
+            for _, values in series
+        ],
         "seen": [seen(folder) for folder in folders],
     }
 

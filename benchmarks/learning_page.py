@@ -39,7 +39,9 @@ its settings. To train one of them yourself, run the command in its row. The com
   runs shared two cores, so that they took up to twice their CPU time.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
-lines are the seeds. Dotted lines are random actions, where they are within the picture.
+lines are the seeds. Dotted lines are random actions, where they are within the picture. Seeds that
+ended early, at the `stop_at_reward` of their preset, are drawn on with their last return: that of
+the evaluation that ended them, which favours them a little.
 """
 RETURNS_HEAD = """# Returns of the last evaluations of presets, one for each seed, by preset,
 # environment and agent.
@@ -87,7 +89,7 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
         f"`{report['environment']}`",
         f"`{report['command']}`",
         report["trainer"],
-        f"{report['steps'][-1]:,}",
+        _span(report.get("ended", report["steps"][-1:])),
         f"{report['settings'].get('episode_length', 1000)}",
         f"{report['random']:.4g}",
         f"{np.mean(last):.4g}",
@@ -97,6 +99,11 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
         f"{np.mean(report['seconds']):.0f}",
         f"{np.mean(report['cpu_seconds']):.0f}",
     )
+
+
+def _span(ended: Sequence[int]) -> str:
+    """Return the steps after which the seeds ended."""
+    return " to ".join(f"{steps:,}" for steps in sorted({min(ended), max(ended)}))
 
 
 def _seen(runs: Sequence[Mapping[str, float]]) -> str:

@@ -32,7 +32,8 @@ def test_a_curve_is_of_the_recipe_as_it_is(name):
     recipe.pop("seed", None)
     assert (report["trainer"], report["settings"]) == (trainer, recipe)
     assert len(report["returns"]) == len(report["seeds"]) >= 3
-    assert report["steps"][-1] >= recipe["num_timesteps"]
+    # A preset with a return that suffices may end earlier.
+    assert report["steps"][-1] >= recipe["num_timesteps"] or "stop_at_reward" in recipe
     assert "dirty" not in report["commit"]
 
 
@@ -44,6 +45,9 @@ def test_each_recipe_of_an_environment_has_its_row_and_its_returns():
     rows = [line for line in learning_page.text(reports).splitlines() if "| `swimmer` |" in line]
     assert [row.split(" | ")[1] for row in rows] == [f"`{short['command']}`", f"`{command}`"]
     assert rows[1].split(" | ")[6] == "360"
+    stopped = short | {"ended": [3_000_000, 1_000_000, 2_000_000]}
+    (row,) = (x for x in learning_page.text({"a": stopped}).splitlines() if "| `swimmer` |" in x)
+    assert row.split(" | ")[3] == "1,000,000 to 3,000,000"
     found = tomllib.loads(learning_page.returns(reports))
     assert found["record"] == {"swimmer": {"reppo": [350.0, 360.0, 370.0]}}
     assert found["cpu"] == {"swimmer": {"reppo": [series[-1] for series in short["returns"]]}}
@@ -59,15 +63,17 @@ def test_runs_become_a_report(tmp_path):
         more = {"eval/episode_x_velocity": 30.0 + seed, "eval/avg_episode_length": 20.0}
         # Grasp has a reward of this name too, and no object that ends at a goal.
         more |= {"eval/episode_reward_hit": 4.0, "eval/episode_reward_near": 1.0}
-        lines = [{"step": step, learning.METRIC: seed + step / 3, **more} for step in (0, 10)]
-        lines.append({"step": 10, "training/walltime": 1.0})
+        times = (0, 10, 20)[: 3 - seed]
+        lines = [{"step": step, learning.METRIC: seed + step / 3, **more} for step in times]
+        lines.append({"step": times[-1], "training/walltime": 1.0})
         (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     found = learning.learned([tmp_path / "seed0", tmp_path / "seed1"])
     assert found == {
         "trainer": "ppo",
         "settings": {"num_envs": 8},
-        "steps": [0, 10],
-        "returns": [[0.0, 3.33333], [1.0, 4.33333]],
+        "steps": [0, 10, 20],
+        "ended": [20, 10],
+        "returns": [[0.0, 3.33333, 6.66667], [1.0, 4.33333, 4.33333]],
         "seen": [{"speed": 1.5, "targets": 4.0}, {"speed": 1.55, "targets": 4.0}],
     }
 
