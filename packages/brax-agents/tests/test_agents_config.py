@@ -25,6 +25,10 @@ ALL = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),
     ({"episode_length": None}, "episode_length=None"),
     ({"action_repeat": 30, "episode_length": 20}, "action_repeat=30 must not exceed .*=20"),
+    (
+        {"action_repeat": 10, "episode_length": 20, "eval_episode_length": 5},
+        "action_repeat=10 must not exceed eval_episode_length=5",
+    ),
     ({"num_eval_envs": 0}, "num_eval_envs=0 must be at least 1"),
     ({"num_timesteps": -1}, "num_timesteps=-1 must be at least 0"),
     ({"num_timesteps": 1.5}, "num_timesteps=1.5 must be a whole number"),

@@ -307,3 +307,8 @@ def test_eval_measures_the_policy(here, capsys):
     assert found["avg_episode_length"] == 20.0 and found["std_episode_length"] == 0.0
     assert cli.main(["eval", "runs/a", "--episodes", "8", "--step", str(2 * STEP)]) == 0
     assert "8 episodes" in capsys.readouterr().out
+    record = json.loads(Path("runs/a/run.json").read_text())
+    record["config"]["eval_episode_length"] = 30
+    Path("runs/a/run.json").write_text(json.dumps(record))
+    assert cli.main(["eval", "runs/a", "--episodes", "8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["avg_episode_length"] == 30.0

@@ -1,6 +1,9 @@
 """Episodes that end by time alone."""
 
+import jax
+import numpy as np
 import pytest
+from agent_toys import SMALL, STEP, Point
 
 from brax.training.agents.ppo import train as ppo
 
@@ -34,3 +37,12 @@ def test_the_value_of_short_episodes_stays_bounded(seed):
         progress_fn=lambda steps, metrics: found.append(metrics.get("training/v_loss", 0.0)),
     )
     assert len(found) == 6 and max(found) < 0.5
+
+
+def test_evaluations_may_have_longer_episodes_than_training():
+    settings = {**SMALL, "num_evals": 2, "num_eval_envs": 4, "num_timesteps": 4 * STEP}
+    _, params, metrics = ppo.train(Point(), **settings)
+    _, same, longer = ppo.train(Point(), **settings, eval_episode_length=30)
+    assert metrics["eval/avg_episode_length"] == 20 and longer["eval/avg_episode_length"] == 30
+    assert longer["eval/std_episode_length"] == 0
+    assert jax.tree.all(jax.tree.map(np.array_equal, params.policy, same.policy))

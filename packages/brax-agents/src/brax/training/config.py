@@ -38,6 +38,10 @@ class RunConfig(abc.ABC):
     """Environment steps taken with each action."""
     num_eval_envs: int = number(128, 1)
     """Episodes of one evaluation."""
+    eval_episode_length: int | None = number(None, 1)
+    """Environment steps after which an episode of an evaluation is truncated; None is
+    `episode_length`.
+    """
     num_resets_per_eval: int = number(0, 0)
     """Fresh resets of all environments between two evaluations."""
     normalize_observations: bool = False
@@ -144,11 +148,12 @@ class RunConfig(abc.ABC):
         Raises:
             ConfigError: naming them, and what is allowed.
         """
-        if self.action_repeat > self.episode_length:
-            raise ConfigError(
-                f"action_repeat={self.action_repeat} must not exceed "
-                f"episode_length={self.episode_length}."
-            )
+        for name in ("episode_length", "eval_episode_length"):
+            length = getattr(self, name)
+            if length is not None and self.action_repeat > length:
+                raise ConfigError(
+                    f"action_repeat={self.action_repeat} must not exceed {name}={length}."
+                )
         average, each = self.policy_average_steps, self.env_steps_per_training_step
         if average is not None and average < each:
             raise ConfigError(

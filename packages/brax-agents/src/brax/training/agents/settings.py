@@ -18,6 +18,7 @@ class RunSettings(TypedDict, total=False):
     episode_length: int
     action_repeat: int
     num_eval_envs: int
+    eval_episode_length: int | None
     num_resets_per_eval: int
     normalize_observations: bool
     normalize_observations_std_eps: float

@@ -53,8 +53,9 @@ def evaluate(
         )
     environment = make_environment(record.environment, record.environment_kwargs)
     policy = load_policy(record.trainer, path, environment, deterministic=not stochastic)
-    length = int(record.config.get("episode_length", 1000))
-    repeat = int(record.config.get("action_repeat", 1))
+    config = record.config
+    length = int(config.get("eval_episode_length") or config.get("episode_length", 1000))
+    repeat = int(config.get("action_repeat", 1))
     evaluator = Evaluator(
         wrap(environment, episode_length=length, action_repeat=repeat),
         lambda _: over_batch(policy),

@@ -7,6 +7,7 @@ import numbers
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -315,12 +316,15 @@ def make_evaluator(
                 raise ConfigError(
                     f"eval_env has {name} {own}; the policy is trained for {of_training}."
                 )
+    length = config.eval_episode_length or config.episode_length
     return Evaluator(
         # The systems of the evaluation are drawn with a key of their own.
-        wrap_environment(eval_env, config, runtime, config.num_eval_envs, keys[0]),
+        wrap_environment(
+            eval_env, replace(config, episode_length=length), runtime, config.num_eval_envs, keys[0]
+        ),
         functools.partial(make_policy, deterministic=config.deterministic_eval),
         config.num_eval_envs,
-        config.episode_length,
+        length,
         config.action_repeat,
         keys[1],
     )
