@@ -1,5 +1,6 @@
 """Writes docs/learning.md, its picture and `returns.toml` from stored learning curves."""
 
+import functools
 import json
 import shlex
 import textwrap
@@ -32,6 +33,11 @@ its settings. To train one of them yourself, run the command in its row. The com
 - `seen` is what an onlooker would see: the mean speed, the targets reached in an episode, or the
   share of episodes in which the pusher's object ends within 5 cm of its goal.
 - `random` is the return of uniformly random actions in episodes of the same length.
+- `published` is the highest mean return that we know of in Gymnasium's environment of that name,
+  whose model and reward ours follow: of TD3 for the hopper (Fujimoto et al. 2018), of SAC for the
+  swimmer ([SLM-Lab][slm]), and of SAC after a million steps for the others ([Tianshou][tianshou]).
+  For the humanoid that stands up it is a fifth of what CrossQ earned in SLM-Lab, 150,913, where
+  rewards are five times ours. Other published returns are of other rewards or shorter episodes.
 - `time` and `CPU` are the time and the CPU time of one seed, in the mean, with compilation and
   evaluations. Seeds were trained one after the other on one core; another core did other work. The
   processor had no 512-bit registers for the hopper, grasp and the presets `record`. While grasp and
@@ -39,15 +45,32 @@ its settings. To train one of them yourself, run the command in its row. The com
   runs shared two cores, so that they took up to twice their CPU time.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
-lines are the seeds. Dotted lines are random actions, where they are within the picture. Seeds that
-ended early, at the `stop_at_reward` of their preset, are drawn on with their last return: that of
-the evaluation that ended them, which favours them a little.
+lines are the seeds. Dotted lines are random actions and dashed lines published returns, where they
+are within the picture. The upper axis is the CPU time of a run, in the mean over seeds, spread
+evenly over the steps, although compilation comes first. Seeds that ended early, at the
+`stop_at_reward` of their preset, are drawn on with their last return: that of the evaluation that
+ended them, which favours them a little.
+
+[slm]: https://github.com/kengz/SLM-Lab/blob/master/docs/BENCHMARKS.md
+[tianshou]: https://github.com/thu-ml/tianshou/blob/master/examples/mujoco/README.md
 """
+PUBLISHED = {
+    "ant": 5850.0,
+    "halfcheetah": 12139.0,
+    "hopper": 3564.0,
+    "humanoid": 5489.0,
+    "humanoidstandup": 150_913 / 5,
+    "inverted_double_pendulum": 9359.5,
+    "inverted_pendulum": 1000.0,
+    "swimmer": 301.0,
+    "walker2d": 5007.0,
+}
+"""Published returns by environment; `HEAD` says whose."""
 RETURNS_HEAD = """# Returns of the last evaluations of presets, one for each seed, by preset,
 # environment and agent.
 # `python benchmarks/learning.py page` writes this file from the stored curves."""
 TITLES = (
-    *("environment", "recipe", "agent", "steps", "episode", "random", "return"),
+    *("environment", "recipe", "agent", "steps", "episode", "random", "published", "return"),
     *("of each seed", "seeds", "seen", "time [s]", "CPU [s]"),
 )
 
@@ -92,6 +115,7 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
         _span(report.get("ended", report["steps"][-1:])),
         f"{report['settings'].get('episode_length', 1000)}",
         f"{report['random']:.4g}",
+        f"{PUBLISHED[report['environment']]:.0f}" if report["environment"] in PUBLISHED else "",
         f"{np.mean(last):.4g}",
         ", ".join(f"{value:.4g}" for value in last),
         f"{report['seeds'][0]} to {report['seeds'][-1]}",
@@ -134,16 +158,22 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def draw(reports: Reports, path: Path) -> None:
-    """Draws the curves, one panel for each environment, with the random policy as a line."""
+    """Draws the curves, one panel for each recipe, with lines of random and published returns."""
     columns = 4
     rows = -(-len(reports) // columns)
-    figure = Figure(figsize=(4 * columns, 2.9 * rows), dpi=75, layout="constrained")
+    figure = Figure(figsize=(4 * columns, 3.3 * rows), dpi=75, layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, (name, report) in zip(panels, reports.items(), strict=False):
         steps = np.array(report["steps"])
         series = [(steps, np.array(returns)) for returns in report["returns"]]
         plots.panel(axes, [curve(name, series)], "return")
         axes.axhline(report["random"], color="0.4", linestyle=":", linewidth=1.2)
+        if report["environment"] in PUBLISHED:
+            axes.axhline(PUBLISHED[report["environment"]], color="0.4", ls="--", linewidth=1.2)
+        each = np.mean(report["cpu_seconds"]) / steps[-1]
+        scales = [functools.partial(np.multiply, scale) for scale in (each, 1 / each)]
+        time = axes.secondary_xaxis("top", functions=tuple(scales))
+        time.set_xlabel("CPU time [s]")
         axes.set_title(name, fontsize="medium")
     for axes in panels[len(reports) :]:
         axes.set_visible(False)

@@ -44,7 +44,7 @@ def test_each_recipe_of_an_environment_has_its_row_and_its_returns():
     reports = {"swimmer": short, "swimmer_record": longer}
     rows = [line for line in learning_page.text(reports).splitlines() if "| `swimmer` |" in line]
     assert [row.split(" | ")[1] for row in rows] == [f"`{short['command']}`", f"`{command}`"]
-    assert rows[1].split(" | ")[6] == "360"
+    assert rows[1].split(" | ")[6:8] == ["301", "360"]
     stopped = short | {"ended": [3_000_000, 1_000_000, 2_000_000]}
     (row,) = (x for x in learning_page.text({"a": stopped}).splitlines() if "| `swimmer` |" in x)
     assert row.split(" | ")[3] == "1,000,000 to 3,000,000"
@@ -96,7 +96,8 @@ def test_what_fails_in_a_later_seed_leaves_the_report_of_those_before(tmp_path, 
 
 def test_a_picture_has_a_panel_for_each_environment(tmp_path):
     report = {"steps": [0, 10], "returns": [[0.0, 1.0], [0.0, 2.0]], "random": 0.5}
-    learning_page.draw({f"e{i}": report for i in range(5)}, tmp_path / "a.png")
+    more = {"environment": "swimmer", "cpu_seconds": [60.0, 180.0]}
+    learning_page.draw({f"e{i}": report | more for i in range(5)}, tmp_path / "a.png")
     from PIL import Image
 
-    assert Image.open(tmp_path / "a.png").size == (1200, 435)
+    assert Image.open(tmp_path / "a.png").size == (1200, 495)
