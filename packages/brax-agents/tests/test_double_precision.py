@@ -95,7 +95,7 @@ SOME = """
 from brax import envs, plugins
 
 for agent, name, more in (
-    ("es", "inverted_pendulum", dict(population_size=4)),
+    ("es", "inverted_pendulum", dict(population_size=4, policy_average_steps=1000)),
     ("ppo", "fast", dict(num_envs=4, batch_size=4, num_minibatches=2, unroll_length=3)),
     (
         "ppo",

@@ -75,7 +75,8 @@ class AveragedLearner(Learner):
         """Let the learner take a training step, and add its policy to the average."""
         learner, tally = self._learner.training_step(state.learner)
         number = state.number + 1
-        weight = jnp.maximum(self._weight, 1.0 / number)
+        # In single precision, so that weights of single and of double precision keep theirs.
+        weight = jnp.maximum(self._weight, 1.0 / jnp.float32(number))
         policy = optax.incremental_update(learner.params.policy, state.params.policy, weight)
         return AveragedState(learner.params._replace(policy=policy), learner, number), tally
 
