@@ -1,6 +1,7 @@
 """Environments without physics, and small settings, for tests of agents."""
 
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import numpy as np
 
 from brax.env import Env, State
 from brax.training import policies
+from brax.training.agents.ppo import train as ppo
+from brax.training.checkpoints import checkpoint
 from brax.training.distributed import devices
 from brax.training.learner import Parts
 from brax.training.runner import parts
@@ -155,3 +158,35 @@ def make_learner(agent, environment, **settings):
     return agent.learner(
         Parts(env, networks, config, runtime, mesh, parts.check_state(env, config))
     )
+
+
+def check_same_bits(one, other):
+    """Fail unless all arrays of two checkpoints are equal to the last bit."""
+    whole, rest = (checkpoint.load(folder).arrays for folder in (one, other))
+    assert whole.keys() == rest.keys()
+    assert [name for name in whole if not np.array_equal(whole[name], rest[name])] == []
+
+
+def params_on(count, settings):
+    """Return the parameters of a short run of PPO on some devices, as lists."""
+    own = {**SMALL, **settings, "run_evals": False, "max_devices_per_host": count}
+    _, params, _ = ppo.train(Point(), **own)
+    return lists(params)
+
+
+ONE_AND_TWO = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import json, jax
+from agent_toys import params_on
+assert jax.device_count() == 2
+print(json.dumps([params_on(count, json.loads(sys.argv[2])) for count in (1, 2)]))
+"""
+
+
+def check_two_devices_learn_what_one_learns(**settings):
+    """Fail unless PPO learns the same on one and on two devices, up to the order of sums."""
+    folder = os.path.dirname(__file__)
+    one, two = json.loads(on_devices(2, "-c", ONE_AND_TWO, folder, json.dumps(settings)))
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)

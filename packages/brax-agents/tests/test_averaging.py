@@ -1,20 +1,24 @@
 """Averages of policies: their weights, and that learning does not depend on them."""
 
-import json
-import os
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Point, lists, on_devices
+from agent_toys import (
+    SMALL,
+    STEP,
+    Point,
+    check_same_bits,
+    check_two_devices_learn_what_one_learns,
+    lists,
+)
 from test_agents_run import AGENTS, train
 
 from brax import plugins
 from brax.errors import ConfigError
 from brax.training.agents.ppo import train as ppo
-from brax.training.checkpoints import checkpoint
 from brax.training.learner import Episodes, Learner, Parts, Tally, Updates
 from brax.training.learning.averaging import AveragedLearner
 from brax.training.policies import PolicyParams
@@ -118,9 +122,7 @@ def test_learning_does_not_depend_on_the_average(tmp_path):
     kept = tmp_path / f"{3 * STEP:012d}"
     again = tmp_path / "again"
     run(**AVERAGE, run_evals=False, restore_checkpoint_path=kept, save_checkpoint_path=again)
-    whole, rest = (checkpoint.load(folder).arrays for folder in (tmp_path, again))
-    assert whole.keys() == rest.keys()
-    assert [name for name in whole if not np.array_equal(whole[name], rest[name])] == []
+    check_same_bits(tmp_path, again)
     with pytest.raises(ConfigError, match=r"policy_average_steps must stay what it was in .*, 320"):
         run(run_evals=False, restore_checkpoint_path=kept)
 
@@ -158,28 +160,10 @@ def test_seeds_that_train_together_have_the_averages_of_each_alone(tmp_path):
     assert together[1][name] == pytest.approx(metrics[name], rel=1e-5)
 
 
-def params_on(count):
-    """Return the parameters after a short run on some devices, as lists."""
-    settings = {**RUN, **AVERAGE, "run_evals": False, "max_devices_per_host": count}
-    _, params, _ = ppo.train(Point(), num_timesteps=4 * STEP, **settings)
-    return lists(params)
-
-
-DEVICES = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import json, jax
-from test_averaging import params_on
-assert jax.device_count() == 2
-print(json.dumps([params_on(count) for count in (1, 2)]))
-"""
-
-
 @pytest.mark.slow
 def test_two_devices_learn_what_one_learns():
-    one, two = json.loads(on_devices(2, "-c", DEVICES, os.path.dirname(__file__)))
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+    settings = {**RUN, **AVERAGE, "num_timesteps": 4 * STEP}
+    check_two_devices_learn_what_one_learns(**settings)
 
 
 def test_an_average_is_not_shorter_than_a_training_step():

@@ -1,14 +1,12 @@
 """Candidates: who learns when, who goes on, and what a run of them shares with other runs."""
 
-import json
-import os
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Point, lists, on_devices
+from agent_toys import SMALL, STEP, Point, check_same_bits, check_two_devices_learn_what_one_learns
 from test_agents_run import train
 
 from brax import plugins
@@ -172,9 +170,7 @@ def test_a_run_of_candidates_resumes_to_the_last_bit(tmp_path):
         save_checkpoint_path=tmp_path / "rest",
     )
     assert again["eval/episode_reward"] == metrics["eval/episode_reward"]
-    whole, rest = (checkpoint.load(tmp_path / name).arrays for name in ("whole", "rest"))
-    assert whole.keys() == rest.keys()
-    assert [name for name in whole if not np.array_equal(whole[name], rest[name])] == []
+    check_same_bits(tmp_path / "whole", tmp_path / "rest")
     obs, key = np.array([0.3, 0.2], np.float32), jax.random.key(0)
     loaded = plugins.get("trainer", "ppo").load_policy(tmp_path / "whole")
     assert loaded(obs, key)[0] == make_policy(params, True)(obs, key)[0]
@@ -193,30 +189,10 @@ def test_agents_without_replay_buffers_have_candidates(name):
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
 
 
-def params_on(count):
-    """Return the parameters after a short run on some devices, as lists."""
-    settings = {**RUN, "run_evals": False, "max_devices_per_host": count}
-    _, params, _ = ppo.train(Point(), num_timesteps=18 * STEP, **settings)
-    return lists(params)
-
-
-DEVICES = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import json, jax
-from test_candidates import params_on
-assert jax.device_count() == 2
-print(json.dumps([params_on(count) for count in (1, 2)]))
-"""
-
-
 @pytest.mark.slow
 def test_two_devices_learn_what_one_learns():
     """The environments of every candidate are split, on the second axis of its arrays."""
-    printed = on_devices(2, "-c", DEVICES, os.path.dirname(__file__))
-    one, two = json.loads(printed)
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+    check_two_devices_learn_what_one_learns(**RUN, num_timesteps=18 * STEP)
 
 
 def test_what_candidates_need_is_told_first():
