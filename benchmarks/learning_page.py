@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from brax.training.analysis import plots
 from brax.training.analysis.curves import curve
+from brax.training.config import evaluated_steps
 from brax.training.runner.presets import STORED_RETURNS
 
 Reports = dict[str, dict[str, Any]]
@@ -113,7 +114,7 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
         f"`{report['command']}`",
         report["trainer"],
         _span(report.get("ended", report["steps"][-1:])),
-        f"{report['settings'].get('episode_length', 1000)}",
+        f"{evaluated_steps(report['settings'])}",
         f"{report['random']:.4g}",
         f"{PUBLISHED[report['environment']]:.0f}" if report["environment"] in PUBLISHED else "",
         f"{np.mean(last):.4g}",

@@ -184,6 +184,16 @@ class RunConfig(abc.ABC):
         )
 
 
+def evaluated_steps(settings: Mapping[str, Any]) -> int:
+    """Return the environment steps after which a run's evaluations truncate an episode.
+
+    Args:
+        settings: numbers of the run; those that are missing have their defaults.
+    """
+    length = settings.get("eval_episode_length")
+    return int(length or settings.get("episode_length", RunConfig.episode_length))
+
+
 @dataclass(frozen=True)
 class Runtime:
     """The settings of a run that are not numbers, such as functions and paths."""

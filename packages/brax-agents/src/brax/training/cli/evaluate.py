@@ -41,6 +41,7 @@ def evaluate(
     from brax.env import wrap
     from brax.plugins.outputs.trainer import load_policy
     from brax.training.checkpoints import checkpoint
+    from brax.training.config import evaluated_steps
     from brax.training.runner.acting import over_batch
     from brax.training.runner.evaluator import Evaluator
 
@@ -53,9 +54,8 @@ def evaluate(
         )
     environment = make_environment(record.environment, record.environment_kwargs)
     policy = load_policy(record.trainer, path, environment, deterministic=not stochastic)
-    config = record.config
-    length = int(config.get("eval_episode_length") or config.get("episode_length", 1000))
-    repeat = int(config.get("action_repeat", 1))
+    length = evaluated_steps(record.config)
+    repeat = int(record.config.get("action_repeat", 1))
     evaluator = Evaluator(
         wrap(environment, episode_length=length, action_repeat=repeat),
         lambda _: over_batch(policy),

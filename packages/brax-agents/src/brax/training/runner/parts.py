@@ -20,7 +20,7 @@ from brax.errors import ConfigError, TrainingError
 from brax.training import policies, types
 from brax.training.checkpoints import resumption
 from brax.training.checkpoints.saver import Saver, StateSaver
-from brax.training.config import RunConfig, Runtime
+from brax.training.config import RunConfig, Runtime, evaluated_steps
 from brax.training.distributed import hosts
 from brax.training.learner import environment_keys
 from brax.training.runner.evaluator import Evaluator
@@ -316,7 +316,7 @@ def make_evaluator(
                 raise ConfigError(
                     f"eval_env has {name} {own}; the policy is trained for {of_training}."
                 )
-    length = config.eval_episode_length or config.episode_length
+    length = evaluated_steps(vars(config))
     return Evaluator(
         # The systems of the evaluation are drawn with a key of their own.
         wrap_environment(
