@@ -30,6 +30,7 @@ from brax.env import wrap
 from brax.plugins.outputs.trainer import load_policy
 from brax.training.analysis import curves
 from brax.training.checkpoints import run_directory
+from brax.training.config import evaluated_steps
 from brax.training.runner.acting import over_batch
 from brax.training.runner.evaluator import Evaluator
 
@@ -81,9 +82,9 @@ def train(
             report["seeds"].append(seed)
             report["seconds"].append(seconds)
             report["cpu_seconds"].append(cpu_seconds)
-            report |= learned(found)
-            random = random_return(env, report["settings"])
-            report |= {"load": os.getloadavg()[0], "random": random}
+            report |= learned(found) | {"load": os.getloadavg()[0]}
+            if "random" not in report:
+                report["random"] = random_return(env, report["settings"])
             # Stored after each seed: whatever fails later loses no hours.
             (RESULTS / f"{name or env}.json").write_text(json.dumps(report, indent=1) + "\n")
 
@@ -120,8 +121,12 @@ def learned(folders: Sequence[Path]) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def seen(folder: Path) -> dict[str, float]:
-    """Return what one would see of a run's last policy: speed [m/s], targets, objects in place."""
+    """Return what one would see of a run's last policy: speed [m/s], targets, objects in place.
+
+    A run that has ended does not change, and its policy may have to act for long.
+    """
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     last = [report for report in map(json.loads, lines) if METRIC in report][-1]
     task = run_directory.read(folder).environment
@@ -145,7 +150,7 @@ def placed(folder: Path) -> float:
     record = run_directory.read(folder)
     environment: Any = envs.get_environment(record.environment)
     policy = over_batch(load_policy(record.trainer, folder, environment, deterministic=True))
-    length = record.config["episode_length"]
+    length = evaluated_steps(record.config)
     batched = wrap(environment, episode_length=length)
 
     def step(state: Any, key: jax.Array) -> tuple[Any, None]:
@@ -169,7 +174,7 @@ def placed(folder: Path) -> float:
 def random_return(env: str, settings: Mapping[str, Any]) -> float:
     """Mean return of actions drawn evenly, in episodes as the recipe has them."""
     environment = envs.get_environment(env)
-    length, repeat = settings.get("episode_length", 1000), settings.get("action_repeat", 1)
+    length, repeat = evaluated_steps(settings), settings.get("action_repeat", 1)
     shape = (EPISODES, environment.action_size)
     evaluator = Evaluator(
         wrap(environment, episode_length=length, action_repeat=repeat),
