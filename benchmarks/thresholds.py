@@ -142,7 +142,7 @@ CASES = {
         FFI, (NEVER, 32, 64), _steps(*(("ant", "spring", n) for n in (128, 256, 1024)))
     ),
     "PIECES_PER_THREAD": Case(FFI, (1, 4, 16), _steps(ANT)),
-    "MAX_TRANSPOSED_BATCH": Case(FFI, (16, 64, 256, 2048), _steps(ANT)),
+    "PART": Case(FFI, (16, 64, 256, 2048), _steps(ANT)),
     "MAX_UNROLLED_TERMS": Case(
         "codegen.loops", (2, 8, 32), _steps(("humanoid", "generalized", 2048)), LOOPS
     ),

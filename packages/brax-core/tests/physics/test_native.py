@@ -445,11 +445,22 @@ def test_work_that_none_needs_is_passed_by():
     assert "@llvm.vector.reduce.or" not in translate(every, [True], 8)
 
 
-def test_what_all_environments_share_is_read_where_it_is_needed():
-    """Among a hundred shared numbers the one of which the result is made, and no other."""
+@pytest.mark.parametrize("size", [1, 8, 63, 64, 65, 129, 200])
+def test_parts_of_every_length(size):
+    """A part has 64 environments; the last one has fewer, and may begin in the one before."""
+    a = np.arange(3 * size, dtype=np.float32).reshape(3, size)
+    shared = np.array([[2], [5]], np.float32)
+    args = jnp.asarray(a), jnp.asarray(shared)
+    scaled, total = translated(lambda a, c: (a * c[:1] + c[1:], a.sum(0)), args)
+    np.testing.assert_array_equal(scaled, 2 * a + 5)
+    np.testing.assert_array_equal(total, a.sum(0))
+
+
+def test_what_all_environments_share_is_read_once_and_where_it_is_needed():
+    """Among a hundred shared numbers the one of which the result is made, before all parts."""
     given = [((1,), np.float32), ((100,), np.float32)]
     text = translate(trace(lambda a, shared: a * shared.at[7].get(), given), [True, False], 8)
-    before, _, tile = text.partition("br label %tile")
+    before, _, tile = text.partition("br label %part")
     assert before.count("load float") == 1
     assert "i64 7" in before
     assert tile.count("fmul") == 1

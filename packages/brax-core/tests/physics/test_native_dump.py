@@ -38,11 +38,12 @@ def test_a_dump_has_every_stage(tmp_path, monkeypatch):
     assert "define void @kernel(" in texts["after.ll"]
     assert "kernel:" in texts["assembly.s"]
     page = texts["summary.txt"].splitlines()
-    # Two products, their sum, and the scale; the only loop is that over the batch.
+    # Two products, their sum, and the scale; the loops are those over the batch and its parts.
     assert "  mul                            3" in page
     assert "  add                            1" in page
-    assert "loops         1" in page
-    assert "spills        0" in page
+    assert "loops         2" in page
+    # At most the scale is kept on the stack, across the call that brings a part of the batch.
+    assert {"spills        0", "spills        1"} & set(page)
 
 
 def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
@@ -64,7 +65,7 @@ def test_explain_returns_the_summary_of_each_kernel():
     for _ in range(2):
         found = explain(jax.vmap(batch_last(weighted)), x, x)
         (kernel,) = found.native
-        assert (kernel.kernel, kernel.optimized, kernel.loops) == ("weighted", True, 1)
+        assert (kernel.kernel, kernel.optimized, kernel.loops) == ("weighted", True, 2)
         assert (kernel.equations["mul"], kernel.equations["add"]) == (2, 1)
         assert str(found) == str(kernel)
     # A batch of one is compiled quickly.

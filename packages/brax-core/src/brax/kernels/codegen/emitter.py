@@ -80,7 +80,7 @@ class Buffer:
     depth: int
     """The number of loops around it."""
     batch_strided: bool = False
-    """True if neighbours are as far apart as the batch is large, as in a kernel's operand."""
+    """True if neighbours are `Emitter.stride` apart, as in a kernel's operand."""
 
 
 class BufferElement:
@@ -111,15 +111,20 @@ Key = tuple[Any, ...]
 class Emitter:
     """The instructions of one kernel, while its jaxpr is lowered."""
 
-    def __init__(self, lanes: int, max_values: int = 0, for_gpu: bool = False) -> None:
+    def __init__(
+        self, lanes: int, stride: int = 0, max_values: int = 0, for_gpu: bool = False
+    ) -> None:
         """Start without instructions.
 
         Args:
             lanes: environments that one instruction works on.
+            stride: the distance of neighbours in an operand that has a batch, in elements; 0 if
+                there is none.
             max_values: the largest number of values; 0 for no limit.
             for_gpu: whether the kernel is for a GPU, which has no C library.
         """
-        self.lanes, self.max_values, self.for_gpu = lanes, max_values, for_gpu
+        self.lanes, self.stride = lanes, stride
+        self.max_values, self.for_gpu = max_values, for_gpu
         self.slots: dict[str, tuple[Type, int]] = {}
         """The type of the numbers of each stack slot, and how many there are, by its name."""
         self.blocks: list[list[Group]] = [[], []]
@@ -129,9 +134,9 @@ class Emitter:
         """Declarations of external functions that are called."""
         self.routines: dict[str, Routine] = {}
         """The module's own functions, by their names."""
-        # The handler passes the batch size; the loop over the batch counts %first.
-        self.wide: dict[str, bool] = {"%size": False, "%first": False}
-        self._depth: dict[str, int] = {"%size": 0, "%first": 1}
+        # The loop over the batch counts %first.
+        self.wide: dict[str, bool] = {"%first": False}
+        self._depth: dict[str, int] = {"%first": 1}
         self.available: list[dict[Key, str]] = [{}, {}]
         """For each depth, the available expressions: values by what computes them."""
         self.joined_buffers: list[dict[Key, Buffer]] = [{}, {}]
@@ -444,7 +449,7 @@ class Emitter:
         else:
             index = np.int64(index)
         # The batch is the last axis: element `index` of environment `first`.
-        row = self.apply("mul", "i8", index, "%size")
+        row = self.apply("mul", "i8", index, np.int64(self.stride))
         return self.apply("add", "i8", row, "%first")
 
     def _gather(self, buffer: Buffer, code: str, index: str) -> str:

@@ -2,15 +2,16 @@
 
 *Handler* is XLA's word. It gets one structure, the call frame, with addresses of operands, results
 and of XLA's own functions. The structures are read by the offsets of their fields, which are in
-`ffi_layout`. The handler transposes parts of the batch, calls the kernel on them, and shares them
-among threads.
+`ffi_layout`. The handler shares the batch among threads, which take it piece by piece. Each thread
+calls the kernel once, which asks `next` for a part of a piece after the other: it transposes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from brax.kernels.codegen.ffi_layout import SIZES, WORD_BYTES, offset
 from brax.kernels.codegen.jax_internals import FFI_MAJOR, ffi_version
+from brax.kernels.codegen.stack import allocation
 
 MIN_THREAD_BATCH = 64
 """Smallest number of environments that is worth another thread."""
@@ -18,7 +19,7 @@ MIN_THREAD_BATCH = 64
 PIECES_PER_THREAD = 4
 """Pieces of the batch for each thread, a power of two, so that none waits long for another."""
 
-MAX_TRANSPOSED_BATCH = 64
+PART = 64
 """Largest number of environments that is transposed at once, so that it stays in a core's cache."""
 
 _COUNT, _SCHEDULE = "ThreadPool_NumThreads_Args", "ThreadPool_Schedule_Args"
@@ -42,34 +43,44 @@ class ArrayLayout(NamedTuple):
 # A thread that comes late finds no piece left, and touches nothing but the job. The last thread
 # that lets go of the job frees it, since XLA may start a thread after the handler has returned.
 _WORK_SHARING = """
-define void @work(ptr %job) {
-  br label %again
-again:
+define internal i1 @taken(ptr %job, ptr %begin.to, ptr %stop.to) {
   %number = atomicrmw add ptr %job, i64 1 acq_rel
   %p1 = getelementptr i64, ptr %job, i64 3
   %pieces = load i64, ptr %p1
   %left = icmp slt i64 %number, %pieces
-  br i1 %left, label %run, label %end
-run:
+  br i1 %left, label %take, label %none
+take:
   %p2 = getelementptr i64, ptr %job, i64 4
   %piece = load i64, ptr %p2
   %p3 = getelementptr i64, ptr %job, i64 5
   %size = load i64, ptr %p3
-  %p4 = getelementptr i64, ptr %job, i64 6
-  %in = load ptr, ptr %p4
-  %p5 = getelementptr i64, ptr %job, i64 7
-  %out = load ptr, ptr %p5
   %begin = mul i64 %number, %piece
   %far = add i64 %begin, %piece
   %beyond = icmp sgt i64 %far, %size
   %stop = select i1 %beyond, i64 %size, i64 %far
-  call void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop)
-  %p6 = getelementptr i64, ptr %job, i64 1
-  %was = atomicrmw add ptr %p6, i64 1 acq_rel
-  br label %again
+  store i64 %begin, ptr %begin.to
+  store i64 %stop, ptr %stop.to
+  ret i1 true
+none:
+  ret i1 false
+}
+define void @work(ptr %job) {
+  %begin.to = alloca i64
+  %stop.to = alloca i64
+  %some = call i1 @taken(ptr %job, ptr %begin.to, ptr %stop.to)
+  br i1 %some, label %run, label %end
+run:
+  %p1 = getelementptr i64, ptr %job, i64 6
+  %in = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %job, i64 7
+  %out = load ptr, ptr %p2
+  %begin = load i64, ptr %begin.to
+  %stop = load i64, ptr %stop.to
+  call void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop, ptr %job)
+  br label %end
 end:
-  %p7 = getelementptr i64, ptr %job, i64 2
-  %users = atomicrmw sub ptr %p7, i64 1 acq_rel
+  %p3 = getelementptr i64, ptr %job, i64 2
+  %users = atomicrmw sub ptr %p3, i64 1 acq_rel
   %last = icmp eq i64 %users, 1
   br i1 %last, label %drop, label %done
 drop:
@@ -80,7 +91,7 @@ done:
 }
 declare i32 @sched_yield()
 """
-"""The function of each thread: it takes pieces of the batch until none is left."""
+"""The function of each thread, and the one that takes a piece of the batch if one is left."""
 
 
 def ffi_handler(
@@ -129,11 +140,11 @@ def ffi_handler(
         *_load("dims", f"in{batched}", offset("Buffer.dims")),
         *_load("size", "dims", 0, "i64"),
         *(_shared_call(lanes) if threads else []),
-        "call void @batch(ptr %operands, ptr %results, i64 0, i64 %size)",
+        "call void @batch(ptr %operands, ptr %results, i64 0, i64 %size, ptr null)",
         # A null pointer is XLA's success.
         "ret ptr null",
         "}",
-        *_batch(operands, results, lanes),
+        *_batch(operands, results, lanes, threads),
     ]
     return "\n".join(lines) + (_WORK_SHARING if threads else "")
 
@@ -151,101 +162,193 @@ def _addresses(base: str, to: str, count: int) -> list[str]:
     return lines
 
 
-def _transposed_arrays(
-    operands: Sequence[ArrayLayout], results: Sequence[ArrayLayout]
-) -> tuple[list[str], list[str], list[str], int]:
-    """Lay out the memory of a part of the batch.
+class _Array(NamedTuple):
+    """An operand or a result of a kernel."""
 
-    Returns:
-        The instructions that set the kernel's addresses; those that transpose operands before the
-        kernel and results after it; and the bytes of all transposed arrays.
-    """
-    pointers: list[str] = []
-    before: list[str] = []
-    after: list[str] = []
-    room = 0
-    for base, arrays in (("in", operands), ("out", results)):
-        for k, (batched, elements, itemsize) in enumerate(arrays):
-            name = f"%{base}{k}"
-            pointers += [
-                *_load(f"{base}{k}", base, WORD_BYTES * k),
-                f"{name}.row = mul i64 %first, {elements * itemsize}",
-                f"{name}.first = getelementptr i8, ptr {name}, i64 {name}.row",
-                f"{name}.room = getelementptr i8, ptr %room, i64 {room}",
-                f"{name}.to = getelementptr ptr, ptr %{base}s, i64 {k}",
-            ]
-            # One element for each environment is its own transpose: it is used where it lies. So is
-            # an empty array, of which `transpose` would copy one element too many.
-            if not batched or elements <= 1:
-                pointers.append(f"store ptr {name}{'.first' if batched else ''}, ptr {name}.to")
-                continue
-            pointers.append(f"store ptr {name}.room, ptr {name}.to")
-            # Transposed arrays lie one after another in one allocation.
-            room += MAX_TRANSPOSED_BATCH * elements * itemsize
-            call = f"call void @transpose{8 * itemsize}"
-            if base == "in":
-                before.append(f"{call}(ptr {name}.room, ptr {name}.first, i64 {elements}, i64 %n)")
-            else:
-                after.append(f"{call}(ptr {name}.first, ptr {name}.room, i64 %n, i64 {elements})")
-    return pointers, before, after, room
+    base: str
+    """`in` for an operand, `out` for a result."""
+    number: int
+    """Its number among these."""
+    layout: ArrayLayout
+    place: int
+    """Its offset in the memory of a part, in bytes, if it has a batch."""
+
+    @property
+    def name(self) -> str:
+        """The name of XLA's address of it."""
+        return f"{self.base}{self.number}"
+
+
+def _arrays(
+    operands: Sequence[ArrayLayout], results: Sequence[ArrayLayout]
+) -> tuple[list[_Array], int]:
+    """Return all arrays of a kernel, and the bytes of the memory of a part."""
+    found, room = [], 0
+    for base, layouts in (("in", operands), ("out", results)):
+        for k, layout in enumerate(layouts):
+            found.append(_Array(base, k, layout, room))
+            room += PART * layout.elements * layout.itemsize * layout.batched
+    return found, room
+
+
+# What `next` is called with are seven words of eight bytes:
+#   0 operands    1 results    2 memory of the part    3 end of the piece
+#   4 first environment of the part    5 number of its environments, 0 before the first part
+#   6 job that has more pieces, or null
+_PART_WORDS = {
+    **{"in": "ptr", "out": "ptr", "room": "ptr"},
+    **{"stop": "i64", "first": "i64", "n": "i64", "job": "ptr"},
+}
 
 
 def _batch(
-    operands: Sequence[ArrayLayout], results: Sequence[ArrayLayout], lanes: int
+    operands: Sequence[ArrayLayout], results: Sequence[ArrayLayout], lanes: int, threads: bool
 ) -> list[str]:
     """Return the function `batch`, which runs the kernel on the environments from begin to stop.
 
-    It takes at most `MAX_TRANSPOSED_BATCH` at a time: it transposes their operands, runs the
-    kernel, and transposes its results.
+    If it is given a job, it goes on with pieces of it. The kernel calls `next` before each part of
+    at most `PART` environments.
     """
-    pointers, before, after, room = _transposed_arrays(operands, results)
-    sizes = sorted({a.itemsize for a in (*operands, *results)})
+    arrays, room = _arrays(operands, results)
+    # Rows begin at cache lines, so that no load is split. An allocation is not empty.
+    allocated, freed = allocation(max(room, 1))
+    words = "%in", "%out", "%stack", "%stop", "%begin", "0", "%job"
     return [
-        "define internal void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop) {",
-        "entry:",
+        "define internal void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop, ptr %job) {",
         f"%ins = alloca ptr, i32 {len(operands)}",
         f"%outs = alloca ptr, i32 {len(results)}",
-        f"%room = call ptr @malloc(i64 {room})",
-        "br label %few",
-        "few:",
-        "%at = phi i64 [ %begin, %entry ], [ %next, %few ]",
-        # A part has at least as many environments as lanes. So the last one may begin earlier and
-        # overlap those before it, even of another thread: both write the same numbers.
-        "%left = sub i64 %stop, %at",
-        f"%short = icmp slt i64 %left, {lanes}",
-        f"%late = sub i64 %stop, {lanes}",
-        "%first = select i1 %short, i64 %late, i64 %at",
-        "%rest = sub i64 %stop, %first",
-        f"%many = icmp sgt i64 %rest, {MAX_TRANSPOSED_BATCH}",
-        f"%n = select i1 %many, i64 {MAX_TRANSPOSED_BATCH}, i64 %rest",
-        *pointers,
-        *before,
-        "call void @kernel(ptr %ins, ptr %outs, i64 %n)",
-        *after,
-        "%next = add i64 %first, %n",
-        "%more = icmp slt i64 %next, %stop",
-        "br i1 %more, label %few, label %end",
-        "end:",
-        "call void @free(ptr %room)",
+        f"%words = alloca [{len(_PART_WORDS)} x i64]",
+        *allocated,
+        *(line for array in arrays for line in _kernel_address(array)),
+        *_store("words", enumerate(zip(_PART_WORDS.values(), words, strict=True))),
+        "call void @kernel(ptr %ins, ptr %outs, ptr @next, ptr %words)",
+        *freed,
         "ret void",
         "}",
-        *(_transpose(8 * itemsize) for itemsize in sizes),
+        *_next(arrays, lanes, threads),
+        *(_transpose(8 * size) for size in sorted({x.layout.itemsize for x in arrays})),
+    ]
+
+
+def _kernel_address(array: _Array) -> list[str]:
+    """Set the address that the kernel knows an array by: in the part's memory, or XLA's own."""
+    name, own = array.name, _load(array.name, array.base, WORD_BYTES * array.number)
+    mine = [f"%{name} = getelementptr i8, ptr %stack, i64 {array.place}"]
+    return [
+        *(mine if array.layout.batched else own),
+        f"%{name}.to = getelementptr ptr, ptr %{array.base}s, i64 {array.number}",
+        f"store ptr %{name}, ptr %{name}.to",
+    ]
+
+
+def _next(arrays: Sequence[_Array], lanes: int, threads: bool) -> list[str]:
+    """Return the function `next`: it ends a part and begins the next one.
+
+    It transposes the results of the part before, if there is one, and the operands of the next one,
+    and returns the number of its environments, or 0 at the end. At the end of a piece it takes the
+    next one from the job.
+    """
+
+    def transposed(base: str, first: str, count: str) -> Iterator[str]:
+        for array in arrays:
+            # `transpose` would copy an element of an empty array, which has no memory of its own.
+            if array.base == base and array.layout.batched and array.layout.elements:
+                yield from _transposition(array, first, count)
+
+    return [
+        "define internal i64 @next(ptr %words) {",
+        *(
+            line
+            for i, (name, kind) in enumerate(_PART_WORDS.items())
+            for line in _load(name, "words", WORD_BYTES * i, kind)
+        ),
+        "%ran = icmp sgt i64 %n, 0",
+        "br i1 %ran, label %leave, label %seek",
+        "leave:",
+        *transposed("out", "%first", "%n"),
+        "br label %seek",
+        "seek:",
+        "%after = add i64 %first, %n",
+        "store i64 %after, ptr %first.at",
+        "%more = icmp slt i64 %after, %stop",
+        "br i1 %more, label %enter, label %piece",
+        "piece:",
+        *(_next_piece() if threads else ["br label %end"]),
+        "end:",
+        "ret i64 0",
+        "enter:",
+        "%from = load i64, ptr %first.at",
+        "%to = load i64, ptr %stop.at",
+        # A part has at least as many environments as lanes. So the last one may begin earlier and
+        # overlap those before it, even of another thread: both write the same numbers.
+        "%left = sub i64 %to, %from",
+        f"%short = icmp slt i64 %left, {lanes}",
+        f"%late = sub i64 %to, {lanes}",
+        "%begin = select i1 %short, i64 %late, i64 %from",
+        "%rest = sub i64 %to, %begin",
+        f"%many = icmp sgt i64 %rest, {PART}",
+        f"%count = select i1 %many, i64 {PART}, i64 %rest",
+        *transposed("in", "%begin", "%count"),
+        "store i64 %begin, ptr %first.at",
+        "store i64 %count, ptr %n.at",
+        "ret i64 %count",
+        "}",
+    ]
+
+
+def _next_piece() -> list[str]:
+    """Count a piece as done, and jump to `enter` if there is another one, or else to `end`."""
+    return [
+        "%alone = icmp eq ptr %job, null",
+        "br i1 %alone, label %end, label %shared",
+        "shared:",
+        "%done = getelementptr i64, ptr %job, i64 1",
+        "%was = atomicrmw add ptr %done, i64 1 acq_rel",
+        # From here on, what is not the job may be gone, unless a piece is left.
+        "%taken = call i1 @taken(ptr %job, ptr %first.at, ptr %stop.at)",
+        "br i1 %taken, label %enter, label %end",
+    ]
+
+
+def _transposition(array: _Array, first: str, count: str) -> list[str]:
+    """Transpose an array of a part: an operand into the part's memory, a result out of it.
+
+    Args:
+        array: the array, which has a batch.
+        first: the first environment of the part.
+        count: the number of its environments.
+    """
+    name, elements, itemsize = f"%{array.name}", array.layout.elements, array.layout.itemsize
+    mine, theirs = f"ptr {name}.mine, i64 {PART}", f"ptr {name}.theirs, i64 {elements}"
+    arguments = (
+        (mine, theirs, f"i64 {elements}, i64 {count}")
+        if array.base == "in"
+        else (theirs, mine, f"i64 {count}, i64 {elements}")
+    )
+    return [
+        *_load(array.name, array.base, WORD_BYTES * array.number),
+        f"{name}.row = mul i64 {first}, {elements * itemsize}",
+        f"{name}.theirs = getelementptr i8, ptr {name}, i64 {name}.row",
+        f"{name}.mine = getelementptr i8, ptr %room, i64 {array.place}",
+        f"call void @transpose{8 * itemsize}({', '.join(arguments)})",
     ]
 
 
 def _transpose(bits: int) -> str:
     """Return a function that sets to[a, b] = from[b, a], for a < outer and b < inner.
 
-    Both are at least 1: the loops test at their ends.
+    Both are at least 1: the loops test at their ends. Rows may be longer than what is set of them.
     """
     # The writes are contiguous. `align 1`: parts of users' arrays begin anywhere.
     return f"""
-define internal void @transpose{bits}(ptr %to, ptr %from, i64 %outer, i64 %inner) {{
+define internal void @transpose{bits}(
+    ptr %to, i64 %to.row, ptr %from, i64 %from.row, i64 %outer, i64 %inner
+) {{
 entry:
   br label %line
 line:
   %a = phi i64 [ 0, %entry ], [ %a.next, %ended ]
-  %start = mul i64 %a, %inner
+  %start = mul i64 %a, %to.row
   br label %each
 each:
   %b = phi i64 [ 0, %line ], [ %b.next, %each ]
@@ -256,7 +359,7 @@ each:
   %x = load i{bits}, ptr %source, align 1
   store i{bits} %x, ptr %target, align 1
   %b.next = add i64 %b, 1
-  %i.next = add i64 %i, %outer
+  %i.next = add i64 %i, %from.row
   %continue = icmp slt i64 %b.next, %inner
   br i1 %continue, label %each, label %ended
 ended:

@@ -21,7 +21,7 @@ PART_LINES = 1500
 MIN_PART_LINES = 200
 """Number of instructions below which a part stays where it is."""
 
-ARGUMENTS = {"%stack": ir.PTR, "%in": ir.PTR, "%out": ir.PTR, "%size": ir.I64, "%first": ir.I64}
+ARGUMENTS = {"%stack": ir.PTR, "%in": ir.PTR, "%out": ir.PTR, "%first": ir.I64}
 """Names and types of what each part is called with."""
 
 

@@ -63,7 +63,8 @@ def translate(
         Unsupported: if an operation has no lowering rule.
         TooLong: if there are more than `max_values` values.
     """
-    emitter = Emitter(1, max_values, for_gpu=True)
+    # The stride is a constant, so that an element's address is that of the first and a constant.
+    emitter = Emitter(1, size, max_values, for_gpu=True)
     if min_elements:
         emitter.loops = Loops(emitter, min_elements)
     parameters: list[str] = []
@@ -107,8 +108,6 @@ def translate(
             "br i1 %inside, label %tile, label %finish",
             "tile:",
             "%first = zext i32 %number to i64",
-            # A constant, so that the address of an element is that of the first and a constant.
-            f"%size = add i64 {size}, 0",
             *(text_of(instruction) for group in groups for instruction in group),
             "br label %finish",
             "finish:",

@@ -4,10 +4,11 @@
 which emits instructions for each equation by its lowering rule, stores the results, and puts the
 instructions in order:
 
-    define void @kernel(ptr in, ptr out, i64 size)
+    define void @kernel(ptr in, ptr out, ptr next, ptr batch)
         instructions at depth 0: batch-invariant values
-        loop over the batch, one register of environments at a time
-            instructions at depth 1, with loops of the kernel inside
+        loop over the parts of the batch, each of which `next` brings into memory
+            loop over the part, one register of environments at a time
+                instructions at depth 1, with loops of the kernel inside
 """
 
 import functools
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.kernels.codegen import ir
+from brax.kernels.codegen import ffi, ir
 from brax.kernels.codegen.emitter import Buffer, Emitter, Routine, TooLong, Value, code_of
 from brax.kernels.codegen.ir import Effect, Group, Instruction, Type, text_of
 from brax.kernels.codegen.loops import Loops, buffer_array
@@ -50,14 +51,16 @@ def translate(
         max_lines: the largest number of instructions; 0 for no limit.
 
     Returns:
-        A module with `void kernel(ptr in, ptr out, i64 size)`: addresses of the operands and of
-        the results, whose last axis is the batch, and the size of the batch, at least `lanes`.
+        A module with `void kernel(ptr in, ptr out, ptr next, ptr batch)`: the arrays of the
+        addresses of operands and results, whose last axis, of size `PART`, has the environments of
+        a part of the batch; and a function that is called with `batch` before each part, and
+        returns the number of its environments: at least `lanes`, or 0 at the end.
 
     Raises:
         Unsupported: if an operation has no lowering rule.
         TooLong: if there are more than `max_values` values, or `max_lines` instructions.
     """
-    emitter = Emitter(lanes, max_values)
+    emitter = Emitter(lanes, ffi.PART, max_values)
     if min_elements:
         emitter.loops = Loops(emitter, min_elements)
     lower_kernel(emitter, closed, batched, functools.partial(_array_address, emitter))
@@ -105,12 +108,12 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     head, body = emitter.blocks
     # Batch-invariant values are scheduled together with the rest. Since they are, an ant's step in
     # `spring` compiles in 0.6 of the time.
-    end = _batch_loop_end(emitter.lanes)
+    begin, end = _loop_head(emitter.lanes), _loop_end(emitter.lanes)
     memory = emitter.buffer_sizes.keys() | emitter.slots.keys()
     groups, places, used = allocate_stack(
-        [*scheduled([*head, _BATCH_LOOP_HEAD, *body], memory), end], emitter.buffer_sizes
+        [*scheduled([*head, begin, *body], memory), end], emitter.buffer_sizes
     )
-    loop = groups.index(_BATCH_LOOP_HEAD)
+    loop = groups.index(begin)
     before, inside = (
         [i for group in part for i in group] for part in (groups[:loop], groups[loop + 1 : -1])
     )
@@ -141,16 +144,12 @@ def _module(emitter: Emitter, max_lines: int) -> str:
         [
             *(f"{name} = private unnamed_addr constant {x}" for x, name in constants),
             # noalias: the arrays of addresses are the handler's own, and nothing else writes there.
-            "define void @kernel(ptr noalias %in, ptr noalias %out, i64 %size) {",
+            "define void @kernel(ptr noalias %in, ptr noalias %out, ptr %next, ptr %batch) {",
             *slots,
             *allocated,
             *(f"{b} = getelementptr i8, ptr %stack, i64 {at}" for b, at in places.items()),
             "%place = alloca i64",
-            # The last lanes begin here. They may overlap those before them, which compute the
-            # same numbers, so that no part of the batch needs code for fewer lanes.
-            f"%last = sub i64 %size, {emitter.lanes}",
-            "store i64 0, ptr %place",
-            *map(text_of, [*before, *_BATCH_LOOP_HEAD, *inside, *end]),
+            *map(text_of, [*before, *begin, *inside, *end]),
             *freed,
             "ret void",
             "}",
@@ -171,27 +170,42 @@ def routine_texts(routines: Mapping[str, Routine]) -> Iterator[str]:
         yield "}"
 
 
-_BATCH_LOOP_HEAD = (
-    ir.jump("tile"),
-    ir.label("tile"),
-    ir.load("%first", ir.I64, "%place", effect=Effect.CONTROL),
-)
-"""The head of the loop over the batch; `%first` is the environment of the first lane."""
+def _loop_head(lanes: int) -> Group:
+    """Return the heads of the loops over parts and over the registers of a part.
+
+    `%first` is the environment of the first lane.
+    """
+    types = ir.I64, None
+    return (
+        ir.jump("part"),
+        ir.label("part"),
+        Instruction("call", ("%next", "%batch"), (None, ir.PTR), ir.I64, "%size"),
+        Instruction("icmp sgt", ("%size", "0"), types, ir.I1, "%some"),
+        ir.branch("%some", "begin", "finish"),
+        ir.label("begin"),
+        # The last lanes begin here. They may overlap those before them, which compute the same
+        # numbers, so that no part of the batch needs code for fewer lanes.
+        Instruction("sub", ("%size", str(lanes)), types, ir.I64, "%last"),
+        ir.store("0", ir.I64, "%place"),
+        ir.jump("tile"),
+        ir.label("tile"),
+        ir.load("%first", ir.I64, "%place", effect=Effect.CONTROL),
+    )
 
 
-def _batch_loop_end(lanes: int) -> Group:
-    """Return the end of the loop over the batch."""
+def _loop_end(lanes: int) -> Group:
+    """Return the ends of both loops."""
     types = ir.I64, None
     return (
         Instruction("icmp sge", ("%first", "%last"), types, ir.I1, "%done"),
-        ir.branch("%done", "finish", "more"),
+        ir.branch("%done", "part", "more"),
         ir.label("more"),
         Instruction("add", ("%first", str(lanes)), types, ir.I64, "%step"),
         Instruction("icmp sgt", ("%step", "%last"), types, ir.I1, "%over"),
         Instruction(
-            "select", ("%over", "%last", "%step"), (ir.I1, ir.I64, ir.I64), ir.I64, "%next"
+            "select", ("%over", "%last", "%step"), (ir.I1, ir.I64, ir.I64), ir.I64, "%following"
         ),
-        ir.store("%next", ir.I64, "%place"),
+        ir.store("%following", ir.I64, "%place"),
         ir.jump("tile"),
         ir.label("finish"),
     )
@@ -249,6 +263,6 @@ def _element_address(emitter: Emitter, base: str, j: int, kind: Type, batched: b
     """Return the address of element `j` for the environment of the first lane."""
     if not batched:
         return emitter.address(kind, base, j)
-    # The batch is the last axis: element j of environment `first` is at j × size + first.
-    row = emitter.apply("mul", "i8", "%size", np.int64(j))
+    # The batch is the last axis: element j of environment `first` is at j × stride + first.
+    row = np.int64(j * emitter.stride)
     return emitter.address(kind, base, emitter.apply("add", "i8", row, "%first"))
