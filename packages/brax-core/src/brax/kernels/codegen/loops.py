@@ -29,7 +29,7 @@ from brax.kernels.codegen.emitter import (
 )
 from brax.kernels.codegen.ir import Group, Instruction
 from brax.kernels.codegen.lowering import scalars
-from brax.kernels.codegen.lowering.arrays import ElementArray
+from brax.kernels.codegen.lowering.arrays import ElementArray, broadcast
 
 LastRead = Callable[[], AbstractSet[str]]
 """Returns the names of the buffers that nobody reads after the equation that is lowered."""
@@ -100,9 +100,9 @@ class Loops:
         # By number of iterations and depth: there is at most one open loop of each.
         self._open: dict[tuple[int, int], _LoopBody] = {}
 
-    def worth_looping(self, *arrays: ElementArray) -> bool:
-        """Return whether an operation on some arrays becomes a loop."""
-        return max((a.size for a in arrays), default=0) >= self.min_elements
+    def worth_looping(self, *arrays: ElementArray, sizes: Iterable[int] = ()) -> bool:
+        """Return whether an operation on some arrays, and others of some sizes, becomes a loop."""
+        return max((*(a.size for a in arrays), *sizes), default=0) >= self.min_elements
 
     def loaded(self, array: ElementArray) -> ElementArray:
         """Return an array with each of its buffer elements loaded."""
@@ -154,7 +154,7 @@ class Loops:
             codes: type codes of the results.
             min_depth: the depth of buffers that the function reads besides.
         """
-        wide = np.broadcast_arrays(*arrays)
+        wide = broadcast(arrays)
         shape = wide[0].shape
         operands = [self._operand(a, code) for a, code in zip(wide, operand_codes, strict=True)]
         # The loop goes where its deepest operand is. Over batch-invariant arrays it runs only once.
@@ -190,7 +190,7 @@ class Loops:
             The last carry, in the shape without the last axis; all of them with `keep_all`, in the
             whole shape.
         """
-        whole = np.broadcast_arrays(*arrays)
+        whole = broadcast(arrays)
         *outer, length = whole[0].shape
         # With a single element there is nothing to carry.
         if length == 1:
@@ -390,10 +390,9 @@ class Loops:
         if isinstance(first, BufferElement):
             if all(x is first for x in values):
                 return _Operand(value=self.load(first))
-            buffer = first.buffer
-            if all(isinstance(x, BufferElement) and x.buffer is buffer for x in values):
-                indices = np.fromiter((x.index for x in values), int, len(values))
-                return _Operand(buffer=buffer, indices=indices.reshape(array.shape))
+            indices = _indices(values, first.buffer)
+            if indices is not None:
+                return _Operand(buffer=first.buffer, indices=np.reshape(indices, array.shape))
         elif is_runtime_value(first):
             if all(is_runtime_value(x) and x == first for x in values):
                 return _Operand(value=first)
@@ -582,8 +581,19 @@ def _row_major(shape: tuple[int, ...]) -> Any:
 def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> ElementArray:
     """Return the elements of a buffer as an array."""
     # Row-major, as `_row_major` expects.
-    size = math.prod(shape)
-    return np.fromiter((BufferElement(buffer, i) for i in range(size)), object, size).reshape(shape)
+    out = np.empty(math.prod(shape), object)
+    out[:] = [BufferElement(buffer, i) for i in range(out.size)]
+    return out.reshape(shape)
+
+
+def _indices(values: Sequence[Value], buffer: Buffer) -> list[int] | None:
+    """Return the indices of values in a buffer, or None if some are not there."""
+    # One pass in which nearly all values are elements of the buffer: others have no `buffer`.
+    try:
+        found = [x.index for x in values if x.buffer is buffer]
+    except AttributeError:
+        return None
+    return found if len(found) == len(values) else None
 
 
 def _first_elements(operand: _Operand) -> _Operand:

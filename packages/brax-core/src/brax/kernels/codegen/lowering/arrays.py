@@ -5,6 +5,7 @@ stands for those of all environments. An operation that only moves elements is N
 on that array, and emits no instructions.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,7 +35,8 @@ BATCH_MARK = 65537
 batch. It is a prime, so that only an axis that was joined with the batch has a multiple of it."""
 
 
-def element_shape(shape: Sequence[int]) -> tuple[int, ...]:
+@functools.lru_cache(maxsize=4096)
+def element_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape with one in place of the batch size.
 
     Raises:
@@ -63,10 +65,18 @@ def constant_array(array: Any) -> ElementArray:
     return np.fromiter(numbers.flat, object, numbers.size).reshape(numbers.shape)
 
 
+def broadcast(arrays: Sequence[ElementArray]) -> Sequence[ElementArray]:
+    """Return arrays that are broadcast against each other."""
+    # Mostly they have one shape, and NumPy takes ten times as long to find that out.
+    if all(x.shape == arrays[0].shape for x in arrays):
+        return arrays
+    return np.broadcast_arrays(*arrays)
+
+
 def map_elements(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArray:
     """Apply a function to the elements of arrays that are broadcast against each other."""
     # Broadcasting repeats references, so equal elements emit one instruction.
-    wide = np.broadcast_arrays(*arrays) if len(arrays) > 1 else arrays
+    wide = broadcast(arrays)
     out = np.empty(wide[0].shape, object)
     flat = out.reshape(-1)
     for i, values in enumerate(zip(*(a.reshape(-1) for a in wide), strict=True)):

@@ -5,6 +5,7 @@ operation without a rule here, or on small arrays, is unrolled, with its operand
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ def lower(emitter: Emitter, eqn: Any, operands: Sequence[ElementArray]) -> list[
     if is_constant(*operands):
         return rules.lower(emitter, eqn, operands)
     # An operation without an unrolled rule, `top_k`, is a loop for arrays of any size.
-    if not found.rule or loops.worth_looping(*operands, *(np.broadcast_to(0, s) for s in shapes)):
+    if not found.rule or loops.worth_looping(*operands, sizes=map(math.prod, shapes)):
         jax_internals.check(eqn, found.parameters)
         rule = rules.elementwise_rule(emitter, eqn)
         if rule is not None:

@@ -97,7 +97,7 @@ def lower_jaxpr(
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
         given = [read(v) for v in eqn.invars]
         # Found only where a rule asks for it, since it looks at all arrays that are read later.
-        free = functools.cache(functools.partial(_last_read, jaxpr, number, names, owned))
+        free = functools.partial(_last_read, jaxpr, number, names, owned)
         try:
             write(eqn.outvars, _results(emitter, eqn, given, free))
         except Unsupported as reason:
@@ -152,7 +152,7 @@ def _results(
     found = operation(eqn)
     if found.takes is Takes.FUNCTIONS and found.rule:
         jax_internals.check(eqn, found.parameters)
-        return list(found.rule(emitter, eqn, operands, free))
+        return list(found.rule(emitter, eqn, operands, functools.cache(free)))
     return (arrays_in_memory if emitter.loops else rules).lower(emitter, eqn, operands)
 
 

@@ -265,7 +265,7 @@ def max_starts(eqn: Any) -> list[int]:
     require_unbatched(
         eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in d.operand_batching_dims]
     )
-    return [n - m for n, m in zip(element_shape(shape), element_shape(sizes), strict=True)]
+    return [n - m for n, m in zip(element_shape(shape), element_shape((*sizes,)), strict=True)]
 
 
 def update_index(
