@@ -4,6 +4,7 @@ A kernel allocates one block of memory when it is called. Each buffer gets an of
 liveness of its contents, as in stack slot colouring, so that the memory in use stays in the cache.
 """
 
+import bisect
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -116,14 +117,14 @@ def _color_slots(
     live: list[str] = []
     for name, (begin, _) in sorted(spans.items(), key=lambda x: x[1][0]):
         # Live buffers by offset; one that ends at `begin` may be an operand of what begins there.
-        live = sorted((b for b in live if spans[b][1] >= begin), key=offsets.__getitem__)
+        live = [b for b in live if spans[b][1] >= begin]
         at = 0
         for b in live:
             if offsets[b] - at >= sizes[name]:
                 break
             at = max(at, aligned(offsets[b] + sizes[b]))
         offsets[name] = at
-        live.append(name)
+        bisect.insort(live, name, key=offsets.__getitem__)
         total = max(total, at + sizes[name])
     # What follows the buffers in memory is aligned as they are.
     return offsets, aligned(total)
