@@ -173,7 +173,10 @@ partial_eval.dce_rules[_primitive] = _without_unused
 
 
 def empty(function: Callable[[Any], T], chunk: object) -> T:
-    """Return zeros shaped as a function's result for a chunk, as `otherwise` of `map_needed`."""
+    """Return zeros shaped as a function's result for a chunk, as `otherwise` of `map_needed`.
+
+    The function is traced for it; one that `jax.jit` returned is not traced again by `map_needed`.
+    """
     shapes = jax.eval_shape(function, chunk)
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 

@@ -128,9 +128,17 @@ class ContactSoftness(NamedTuple):
     """Sum of the two links' inverse weights, MuJoCo's `diagApprox` of a contact [1/kg]."""
 
 
-def contact_softness(sys: System, family: ConstraintFamily) -> ContactSoftness:
-    """Return softness of a family of contacts, by slot; of listed contacts by pair."""
-    parts = _by_pair(sys, family.width)
+def contact_softness(
+    sys: System, family: ConstraintFamily, of_pairs: Sequence[ContactSoftness]
+) -> ContactSoftness:
+    """Return softness of a family of contacts, by slot; of listed contacts by pair.
+
+    Args:
+        sys: the model.
+        family: the family.
+        of_pairs: from `softness_of_pairs`.
+    """
+    parts = [x._replace(turning=x.turning[: family.width - 3]) for x in of_pairs]
     if family.kind == LISTED_CONTACT:
         return jax.tree.map(stacked, *parts)
     counts = (group.collider.n_contacts for group in sys.collisions)
@@ -139,8 +147,8 @@ def contact_softness(sys: System, family: ConstraintFamily) -> ContactSoftness:
     return rows(jax.tree.map(stacked, *every), family.order)
 
 
-def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
-    """Return softness of the contacts of each group, by pair."""
+def softness_of_pairs(sys: System) -> list[ContactSoftness]:
+    """Return softness of the contacts of each group, by pair, with all turning directions."""
     parts = []
     weights = sys.geom.invweight
     for group, surface in zip(sys.collisions, surfaces(sys), strict=True):
@@ -155,8 +163,7 @@ def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
         mine = ContactSoftness(
             jnp.maximum(surface.friction, MIN_FRICTION) * slide,
             jnp.maximum(surface.sideways, MIN_FRICTION) * slide,
-            turning[: width - 3],
-            slide, surface.solimp, reference_stiffness, reference_damping,
+            turning, slide, surface.solimp, reference_stiffness, reference_damping,
             _friction_damping(sys, group, surface, reference_damping), surface.margin,
             surface.gap, surface.adhesion, inverse_weight,
         )  # fmt: skip
@@ -263,6 +270,7 @@ def _listed_constraints(
         )
     )
 
+    @jax.jit
     def of_chunk(given: Any) -> FamilyConstraints:
         touch, pair, geoms = given
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])

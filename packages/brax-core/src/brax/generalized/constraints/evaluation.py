@@ -24,6 +24,7 @@ from brax.generalized.constraints.contact import (
     contact_constraints,
     contact_softness,
     find_contacts,
+    softness_of_pairs,
 )
 from brax.generalized.constraints.coupling import coupling_softness, couplings
 from brax.generalized.constraints.jacobians import FamilyConstraints
@@ -73,9 +74,12 @@ def softness(sys: System, plan: ConstraintLayout) -> Softness:
         tables = sys.dof.solref, sys.dof.solimp, sys.dof.invweight
         dry = scalar_softness(sys, *rows(tables, plan.dry))
     families: list[Any] = []
-    for family in plan.families:
-        if family.kind in (CONTACT, LISTED_CONTACT):
-            families.append(contact_softness(sys, family))
+    of_contacts = [family.kind in (CONTACT, LISTED_CONTACT) for family in plan.families]
+    # Contacts of all dimensions have the same pairs, whose parameters are many equations to trace.
+    of_pairs = softness_of_pairs(sys) if any(of_contacts) else []
+    for family, of_contact in zip(plan.families, of_contacts, strict=True):
+        if of_contact:
+            families.append(contact_softness(sys, family, of_pairs))
         elif family.kind == COUPLING:
             families.append(coupling_softness(sys))
         elif family.kind == JOINT_LIMIT:
