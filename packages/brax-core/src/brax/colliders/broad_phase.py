@@ -199,7 +199,6 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
         index, found = flagged(near, most)
         index, count = jax.lax.stop_gradient(index), jnp.minimum(found, most)
 
-        @jax.jit
         def filled(
             given: tuple[jax.Array, jax.Array], every: _Points = every, count: jax.Array = count
         ) -> _Listed:
@@ -353,7 +352,6 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         place, count = flagged(~apart & (jnp.arange(most)[:, None] < count), most)
         index = picked(index, place)
 
-    @jax.jit
     def test(given: tuple[jax.Array, jax.Array]) -> tuple[_Points, jax.Array, jax.Array]:
         index, some = given
         touch = collide(entry.collider, *shapes(index))
@@ -410,7 +408,6 @@ def _near_pairs(
     gaps = [*(low - high2), *(low2 - high)]
     index, found = flagged(~(functools.reduce(jnp.maximum, gaps) >= reach), len(reach))
 
-    @jax.jit
     def near_of(index: jax.Array) -> jax.Array:
         own = [
             shape.picked(jnp.asarray(at, jnp.int32)[index])
@@ -452,7 +449,6 @@ def _are_apart(
     most = len(index)
     pair = jnp.asarray(entry.pairs, jnp.int32)
 
-    @jax.jit
     def test(index: jax.Array) -> jax.Array:
         a, b = jax.lax.stop_gradient(shapes(index))
         return collider.are_apart(a, b, jax.lax.stop_gradient(picked(reach, pair[index])))

@@ -106,7 +106,7 @@ def on_needed(needed: jax.Array | None, function: Callable[[T], Along], slots: T
     """
     if needed is None:
         return function(slots)
-    chunks, function = in_chunks(slots, len(needed)), jax.jit(function)
+    chunks = in_chunks(slots, len(needed))
     none = unread(empty(function, jax.tree.map(lambda x: x[0], chunks)))
     found = map_needed(needed, function, chunks, none)
     return tuple(x.reshape(-1, x.shape[-1]) for x in found)
@@ -164,7 +164,6 @@ class FamilyRows(NamedTuple):
         if self.needed is None:
             return self.law.response(residual)
 
-        @jax.jit
         def of_chunk(given: tuple[Law, Along]) -> tuple[Along, jax.Array]:
             law, mine = given
             force, matrix = law.response(mine)

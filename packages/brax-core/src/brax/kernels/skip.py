@@ -173,11 +173,9 @@ partial_eval.dce_rules[_primitive] = _without_unused
 
 
 def empty(function: Callable[[Any], T], chunk: object) -> T:
-    """Return zeros shaped as a function's result for a chunk, as `otherwise` of `map_needed`.
-
-    The function is traced for it; one that `jax.jit` returned is not traced again by `map_needed`.
-    """
-    shapes = jax.eval_shape(function, chunk)
+    """Return zeros shaped as a function's result for a chunk, as `otherwise` of `map_needed`."""
+    # Here and in `map_needed` by `jit`, which traces the function once for both.
+    shapes = jax.eval_shape(jax.jit(function), chunk)
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
@@ -203,7 +201,8 @@ def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: object, 
 
     def step(_: None, given: tuple[jax.Array, object]) -> tuple[None, T]:
         mine, chunk = given
-        return None, where_needed(mine, lambda _: function(chunk), otherwise, leading=True)
+        once = jax.jit(function)
+        return None, where_needed(mine, lambda _: once(chunk), otherwise, leading=True)
 
     # The code generator knows a loop whose body is `where_needed` alone, of a scanned value.
     return jax.lax.scan(step, None, (needed[:, None], chunks))[1]

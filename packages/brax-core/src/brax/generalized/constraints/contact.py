@@ -270,7 +270,6 @@ def _listed_constraints(
         )
     )
 
-    @jax.jit
     def of_chunk(given: Any) -> FamilyConstraints:
         touch, pair, geoms = given
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
