@@ -6,6 +6,7 @@ The networks must be a normalizer and relu layers, as the preset `cpu` makes the
 """
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from brax.training.checkpoints import checkpoint
 POLICY, STATISTICS = "params/policy/params", "params/normalizer"
 
 
-def export(run: str) -> dict[str, Any]:
+def export(run: str | Path) -> dict[str, Any]:
     """Return the arrays of a run's newest policy, with the means of its outputs only."""
     arrays = checkpoint.load(run).arrays
     layers = sum(name.startswith(f"{POLICY}/") and name.endswith("/kernel") for name in arrays)
@@ -30,8 +31,8 @@ def export(run: str) -> dict[str, Any]:
     return out
 
 
-def main(run: str, path: str) -> None:
-    """Export the policy, and check that both give the same actions."""
+def save(run: str | Path, path: str | Path) -> None:
+    """Write the policy of a run, and check that both give the same actions."""
     arrays = export(run)
     obs = arrays["mean"] + np.random.default_rng(0).normal(size=(100, len(arrays["mean"])))
     expected, _ = load_policy(run)(obs.astype(np.float32), jax.random.key(0))
@@ -40,4 +41,4 @@ def main(run: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    save(*sys.argv[1:])

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from states import TIMES, Robot
+from states import Robot
 
 LONGEST = 20.0
 """A batch is not tried if one call is expected to take longer [s]."""
 
 
 class Physics:
-    """A side that simulates batches of physics steps, from settled and from falling states."""
+    """A side that simulates batches of physics steps, from each kind of states."""
 
     def __init__(
         self, model: Mapping[str, Any], batches: Sequence[int], seconds: float, threads: int
@@ -26,7 +26,7 @@ class Physics:
             threads: of MuJoCo.
         """
         self.robot, self.batches, self.seconds = Robot(model), batches, seconds
-        self.states = {kind: self.robot.states(kind, threads) for kind in TIMES}
+        self.states = {kind: self.robot.states(kind, threads) for kind in self.robot.kinds}
         self.best: dict[str, int] = {}
         """The fastest batch, by the kind of states."""
 
@@ -43,7 +43,7 @@ class Physics:
         Returns:
             By kind: `batch`, physics `steps` of all environments, `seconds`, and of all `cores`.
         """
-        for kind in TIMES:
+        for kind in self.robot.kinds:
             if kind not in self.best:
                 self.best[kind] = self._fastest(kind, length)
         return {kind: self._timed(kind, batch, length) for kind, batch in self.best.items()}

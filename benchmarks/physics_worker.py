@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.stages import Compiled
 from physics import Physics
-from states import HELD, TIMES
+from states import HELD
 from worker import serve
 
 from brax import plugins
@@ -57,7 +57,7 @@ class Bench(Physics):
     def compile(self) -> dict[str, float]:
         """Seconds of tracing and of compiling the steps of the smallest batch."""
         begin, cores = time.perf_counter(), time.process_time()
-        arguments = self._arguments(next(iter(TIMES)), self.batches[0], HELD)
+        arguments = self._arguments(self.robot.kinds[0], self.batches[0], HELD)
         middle = time.perf_counter()
         lowered = jax.jit(self.rollout).lower(*arguments)
         traced = time.perf_counter()
@@ -113,20 +113,21 @@ class Bench(Physics):
     def _arguments(self, kind: str, batch: int, length: int) -> tuple[State, jax.Array]:
         """Return the states and controls of a call."""
         init = jax.jit(jax.vmap(lambda q, qd: self.engine.init(self.sys, q, qd)))
-        _, q, qd, activation = self._parts(self.start(kind, batch))
+        start = self.start(kind, batch)
+        _, q, qd, activation = self._parts(start)
         state = init(jnp.asarray(q), jnp.asarray(qd))
         if activation.size:
             state = state.replace(activation=jnp.asarray(activation))
-        return state, self._controls(batch, length)
+        return state, self._controls(kind, start, length)
 
     def _parts(self, states: np.ndarray) -> list[np.ndarray]:
         """Split MuJoCo's states into time, coordinates, velocities and activations."""
         robot = self.robot.model
         return np.split(states, np.cumsum([1, robot.nq, robot.nv]), axis=1)
 
-    def _controls(self, batch: int, length: int) -> jax.Array:
+    def _controls(self, kind: str, start: np.ndarray, length: int) -> jax.Array:
         """Return the controls of a call, (calls of the step, batch, nu)."""
-        controls = self.robot.controls(self.random, batch, length)[:, ::HELD]
+        controls = self.robot.controls(kind, self.random, start, length)[:, ::HELD]
         return jnp.asarray(np.swapaxes(controls, 0, 1))
 
     def _errors(self, kind: str, start: State, controls: jax.Array, end: State) -> np.ndarray:

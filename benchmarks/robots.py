@@ -3,6 +3,7 @@
 A model is a dictionary with `path` or `xml`, and `key` if it starts from a keyframe of its file. A
 robot whose file has neither ground nor motors also has `floor`, the `stiffness` [N m/rad] of a
 servo for every hinge, and a pose: `height` [m] and `angles` [rad], by a part of the joints' names.
+One with a trained policy has the path of its `policy`.
 Chains have a `gravity` [m/s^2] along them, so that they hang.
 """
 
@@ -18,6 +19,10 @@ SUITE = ("cheetah", "humanoid", "quadruped", "manipulator", "humanoid_CMU", "dog
 """Files of dm_control's suite."""
 
 LINKS, BOXES = (20, 50, 100), 50
+
+POLICIES = Path(__file__).parent / "policies"
+TRAINED = ("cheetah", "humanoid", "quadruped", "Unitree Go2")
+"""Models with a policy, which `forward.py` has trained."""
 
 HANGS = [9.81, 0.0, 0.0]
 """Gravity along a chain [m/s^2]. One that is let go across gravity whips about until MuJoCo's own
@@ -48,6 +53,8 @@ def robots() -> dict[str, dict[str, Any]]:
     }
     added: dict[str, dict[str, Any]] = {"rodent": {"floor": True}, "Unitree G1": G1}
     added |= {name: {"key": "home"} for name in ("Unitree Go2", "Spot with arm")}
+    for name in TRAINED:
+        added[name] = {**added.get(name, {}), "policy": str(POLICIES / f"{name}.npz")}
     return {
         **{name: {"path": str(path), **added.get(name, {})} for name, path in files.items()},
         **{f"chain of {n}": {"xml": chain(n)["xml"], "gravity": HANGS} for n in LINKS},

@@ -9,7 +9,6 @@ import mujoco
 import numpy as np
 from mujoco import rollout
 from physics import Physics
-from states import TIMES
 from worker import serve
 
 
@@ -30,7 +29,7 @@ class Bench(Physics):
         """Return the degrees of freedom, and the mean numbers of contacts of the states."""
         contacts = {
             kind: float(np.mean([self.robot.forward(state).ncon for state in self.states[kind]]))
-            for kind in TIMES
+            for kind in self.robot.kinds
         }
         return {"device": "cpu cpu", "dofs": self.robot.model.nv, "contacts": contacts}
 
@@ -41,8 +40,9 @@ class Bench(Physics):
     def advance(self, kind: str, batch: int, length: int) -> None:
         """Simulate in one call."""
         if (kind, batch, length) not in self.calls:
-            controls = self.robot.controls(self.random, batch, length)
-            self.calls[kind, batch, length] = self.start(kind, batch), controls
+            start = self.start(kind, batch)
+            controls = self.robot.controls(kind, self.random, start, length)
+            self.calls[kind, batch, length] = start, controls
         self.pool.rollout(self.robot.model, self.data, *self.calls[kind, batch, length])
 
     def check(self) -> dict[str, list[str]]:

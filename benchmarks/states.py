@@ -10,6 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 from mujoco import rollout
+from worker import act
 
 STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
 SMALL, HELD = 0.1, 5
@@ -21,7 +22,7 @@ NOISE = 0.05
 SIMULATIONS, EACH = 64, 4
 """Simulations that states are taken from, and states of each."""
 
-TIMES = {"settled": (3.0, 0.25), "falling": (0.05, 0.05)}
+TIMES = {"settled": (3.0, 0.25), "falling": (0.05, 0.05), "trained": (2.0, 0.25)}
 """Time until the first state of a simulation, and between its states [s]."""
 
 
@@ -30,7 +31,7 @@ ARMATURE = 0.01
 
 
 class Robot:
-    """A model in MuJoCo, with its start and small random controls."""
+    """A model in MuJoCo, with its start, small random controls, and those of a trained policy."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:
         """Compile the model, and pose it."""
@@ -53,6 +54,11 @@ class Robot:
         if "key" in model:
             key = self.model.key(model["key"])
             self.start, self.centre = key.qpos, key.ctrl
+        self.hidden = 2 if self.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE else 1
+        """Coordinates along the ground, the first ones, which policies do not see."""
+        self.policy = dict(np.load(model["policy"])) if "policy" in model else {}
+        self.kinds = [kind for kind in TIMES if kind != "trained" or self.policy]
+        """Kinds of its states; those of a policy only where there is one."""
 
     def states(self, kind: str, threads: int) -> np.ndarray:
         """Return states of `kind` for a batch, (SIMULATIONS * EACH, size of a state)."""
@@ -63,18 +69,19 @@ class Robot:
         found = []
         with rollout.Rollout(nthread=threads) as pool:
             for steps in (first, *[later] * (EACH - 1)):
-                controls = self.controls(rng, SIMULATIONS, steps)
+                controls = self.controls(kind, rng, state, steps)
                 state = pool.rollout(self.model, data, state, controls)[0][:, -1]
                 found.append(state)
         return np.concatenate(found)
 
-    def controls(self, rng: np.random.Generator, batch: int, steps: int) -> np.ndarray:
-        """Return random controls, (batch, steps, nu)."""
-        bounds = np.where(
-            self.model.actuator_ctrllimited[:, None], self.model.actuator_ctrlrange, (-1, 1)
-        )
-        low, high = bounds.T
-        drawn = rng.uniform(-1, 1, (batch, -(-steps // HELD), self.model.nu))
+    def controls(
+        self, kind: str, rng: np.random.Generator, states: np.ndarray, steps: int
+    ) -> np.ndarray:
+        """Return controls of steps from `states`, (batch, steps, nu): random, or the policy's."""
+        if kind == "trained":
+            return self._decided(states, steps)
+        low, high = self.bounds()
+        drawn = rng.uniform(-1, 1, (len(states), -(-steps // HELD), self.model.nu))
         wanted = np.clip(self.centre + SMALL * (high - low) / 2 * drawn, low, high)
         return np.repeat(wanted, HELD, axis=1)[:, :steps]
 
@@ -93,6 +100,26 @@ class Robot:
         with rollout.Rollout(nthread=0) as pool:
             after = pool.rollout(model, mujoco.MjData(model), states, controls)[0][:, -1]
         return after[:, 1 + model.nq : 1 + model.nq + model.nv]
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest and the highest controls, (nu,) each."""
+        limited = self.model.actuator_ctrllimited[:, None]
+        low, high = np.where(limited, self.model.actuator_ctrlrange, (-1, 1)).T
+        return low, high
+
+    def _decided(self, states: np.ndarray, steps: int) -> np.ndarray:
+        """Return the policy's controls, which are found by simulating them."""
+        low, high = self.bounds()
+        found = []
+        with rollout.Rollout(nthread=0) as pool:
+            for _ in range(-(-steps // HELD)):
+                seen = states[:, 1 + self.hidden : 1 + self.model.nq + self.model.nv]
+                action = act(self.policy, seen, np)
+                held = np.clip(self.centre + (high - low) / 2 * action, low, high)
+                found.append(np.repeat(held[:, None], HELD, axis=1))
+                states = pool.rollout(self.model, mujoco.MjData(self.model), states, found[-1])
+                states = states[0][:, -1]
+        return np.concatenate(found, axis=1)[:, :steps]
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         """Return the start with small random angles and velocities."""

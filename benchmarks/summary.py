@@ -1,7 +1,6 @@
 """From measurements to tables."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
 from statistics import median
 from typing import Any
 
@@ -11,6 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 MIB = 2**20
+
+KINDS = ("settled", "falling", "trained")
+"""Kinds of states of `models`; the last one where there is a trained policy."""
 
 Measured = Mapping[str, Any]
 """One entry of a side's list: numbers by name, or by the kind of states."""
@@ -130,25 +132,35 @@ def _compared(other: str) -> Row:
 
 
 def _robot(name: Sequence[str], cell: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return speeds and ratios of physics steps from settled states, and the ratio from falling."""
+    """Return speeds of physics steps from settled states, and ratios from each kind of states."""
     ours, theirs = cell["sides"][OURS], cell["sides"].get(MUJOCO)
     compiled = f"{median(map(_compile, ours['compile'])):.1f}"
     ends = (compiled, f"{ours['load']:.1f}")
     if not theirs:
-        return (*name, "", "", f"{_steps(ours, 'settled'):,.0f}", *[""] * 5, *ends)
+        return (*name, "", "", f"{_steps(ours, 'settled'):,.0f}", *[""] * 7, *ends)
     contacts = theirs["contacts"]
-    ratios = [
-        f"{_ratio([r[kind] for r in ours['run']], [r[kind] for r in theirs['run']], value):.2f} x"
-        for kind, value in product(("settled", "falling"), (_pace, _thrift))
-    ]
+    ratios = [_ratio_of(kind, ours, theirs, value) for kind in KINDS for value in (_pace, _thrift)]
     return (
         *name,
         str(theirs["dofs"]),
-        f"{contacts['settled']:.1f}, {contacts['falling']:.1f}",
+        ", ".join(f"{contacts[kind]:.1f}" for kind in KINDS if kind in contacts),
         *(f"{_steps(side, 'settled'):,.0f}" for side in (ours, theirs)),
         *ratios,
         *ends,
     )
+
+
+def _ratio_of(
+    kind: str,
+    ours: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    value: Callable[[Measured], float],
+) -> str:
+    """Return how many times as fast ours is from states of `kind`, or nothing without any."""
+    if kind not in theirs["contacts"]:
+        return ""
+    mine, other = ([run[kind] for run in side["run"]] for side in (ours, theirs))
+    return f"{_ratio(mine, other, value):.2f} x"
 
 
 def _steps(side: Mapping[str, Any], kind: str) -> float:
@@ -243,12 +255,14 @@ TABLES = {
         (
             "model",
             "dofs",
-            "contacts: settled, falling",
+            "contacts: settled, falling, trained",
             "physics steps/s",
             MUJOCO,
             "faster",
             "in CPU s",
             "falling: faster",
+            "in CPU s",
+            "trained: faster",
             "in CPU s",
             "trace + compile [s]",
             "load [s]",

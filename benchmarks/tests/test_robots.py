@@ -3,8 +3,11 @@
 import sys
 from contextlib import closing
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from forward import FAST, Forward
 from physics import Physics
 from robots import heap, robots
 from sides import Side
@@ -21,6 +24,11 @@ LEGGED = (
     '<geom type="sphere" size="0.1"/><body pos="0.1 0 0"><joint name="left_knee"/>'
     '<geom type="capsule" size="0.02" fromto="0 0 0 0 0 -0.2"/></body></body></worldbody></mujoco>'
 )
+
+
+def drawn_controls(robot, steps):
+    states = robot.start + np.zeros((100, 1))
+    return robot.controls("settled", np.random.default_rng(0), states, steps)
 
 
 def test_a_heap_has_its_boxes_above_the_floor():
@@ -46,7 +54,7 @@ def test_a_robot_without_ground_and_motors_gets_them_and_stands():
     assert robot.start[7] == robot.centre[0] == 0.6
     assert (robot.model.nu, robot.model.actuator_gainprm[0, 0]) == (1, 40.0)
     # Beyond the angle of the start a servo may move by a tenth of a radian.
-    drawn = robot.controls(np.random.default_rng(0), 100, 10)
+    drawn = drawn_controls(robot, 10)
     assert drawn.shape == (100, 10, 1)
     assert 0.5 <= drawn.min() < 0.52 < 0.68 < drawn.max() <= 0.7
 
@@ -55,7 +63,7 @@ def test_a_model_may_start_from_a_keyframe():
     key = '<keyframe><key name="home" qpos="0.2" ctrl="3"/></keyframe></mujoco>'
     robot = Robot({"xml": SLIDER.replace("</mujoco>", key), "key": "home"})
     np.testing.assert_array_equal((robot.start, robot.centre), ([0.2], [3.0]))
-    assert robot.controls(np.random.default_rng(0), 100, 5).min() >= 2.6
+    assert drawn_controls(robot, 5).min() >= 2.6
 
 
 def test_settled_states_lie_and_falling_ones_do_not_touch_the_ground():
@@ -66,7 +74,60 @@ def test_settled_states_lie_and_falling_ones_do_not_touch_the_ground():
     # After 0.05 to 0.2 s of free fall from 0.5 m, with a random velocity of 0.05 m/s.
     assert 0.25 < heights["falling"].min() < 0.35 < 0.45 < heights["falling"].max() < 0.51
     # A tenth of half the range -2 to 6, around zero.
-    assert np.abs(robot.controls(np.random.default_rng(0), 100, 10)).max() <= 0.4
+    assert np.abs(drawn_controls(robot, 10)).max() <= 0.4
+
+
+CART = (
+    '<mujoco><worldbody><body><joint name="x" type="slide" axis="1 0 0"/>'
+    '<geom size="0.1" mass="2"/></body></worldbody><actuator><motor joint="x"/></actuator></mujoco>'
+)
+
+
+@pytest.fixture
+def braked(tmp_path):
+    """Return a cart that is pushed against its velocity, with half a newton at 1 m/s."""
+    kernel = [[-np.arctanh(0.5)]]
+    np.savez(tmp_path / "cart.npz", mean=[0], std=[1], kernel_0=kernel, bias_0=[0], layers=1)
+    return {"xml": CART, "policy": str(tmp_path / "cart.npz")}
+
+
+def test_a_policy_acts_on_what_it_sees_and_holds_its_controls(braked):
+    robot = Robot(braked)
+    assert robot.kinds == ["settled", "falling", "trained"]
+    # Time, position and velocity: 1 m/s wherever the cart is.
+    states = np.array([[0.0, 0.0, 1.0], [0.0, 7.0, 1.0]])
+    controls = robot.controls("trained", np.random.default_rng(0), states, 8)
+    # Half a newton on 2 kg takes 0.25 m/s^2 * 0.002 s in each of 5 steps.
+    later = -np.tanh(np.arctanh(0.5) * (1.0 - 5 * 0.0005))
+    expected = np.repeat([-0.5, later], (5, 3))
+    np.testing.assert_allclose(controls[..., 0], [expected, expected], rtol=1e-6)
+
+
+def test_a_robot_without_a_policy_has_no_states_of_one():
+    assert Robot({"xml": SLIDER}).kinds == ["settled", "falling"]
+
+
+def test_the_environment_pays_for_speed_along_x(braked):
+    env = Forward(Robot(braked))
+    state = env.reset(jax.random.key(0))
+    fast = state.replace(pipeline_state=env.pipeline_init(jnp.array([7.0]), jnp.array([1.0])))
+    after = jax.jit(env.step)(fast, jnp.array([0.5]))
+    # 0.25 m/s^2 for 0.01 s by Euler's method: 1.0005, ..., 1.0025 m/s.
+    assert after.metrics["speed"] == pytest.approx(1.0015, abs=1e-4)
+    assert after.reward == pytest.approx(1.0015 - 0.1 * 0.25, abs=1e-4)
+    np.testing.assert_allclose(after.obs, [1.0025], rtol=1e-5)
+    faster = fast.replace(pipeline_state=env.pipeline_init(jnp.zeros(1), jnp.array([9.0])))
+    assert jax.jit(env.step)(faster, jnp.zeros(1)).reward == FAST
+
+
+def test_a_free_robot_has_fallen_below_a_share_of_its_height():
+    env = Forward(Robot({"xml": LEGGED, "floor": True, "stiffness": 40.0}))
+    state = env.reset(jax.random.key(0))
+    step = jax.jit(env.step)
+    for height, done in ((0.7, 0.0), (0.6, 1.0)):
+        q = jnp.array([0, 0, height, 1, 0, 0, 0, 0])
+        low = state.replace(pipeline_state=env.pipeline_init(q, jnp.zeros(7)))
+        assert step(low, jnp.zeros(1)).done == done
 
 
 class Counted(Physics):

@@ -113,4 +113,17 @@ def test_models_have_a_ratio_for_settled_and_for_falling_states():
     assert title == "Against MuJoCo C, models as people have them"
     assert len(header) == len(row)
     assert row[:5] == ("cheetah", "9", "2.0, 0.0", "50", "25")
-    assert row[5:] == ("3.00 x", "3.00 x", "5.00 x", "5.00 x", "3.5", "0.2")
+    assert row[5:] == ("3.00 x", "3.00 x", "5.00 x", "5.00 x", "", "", "3.5", "0.2")
+
+
+def test_models_with_a_policy_have_a_ratio_for_it():
+    run = {"steps": 100, "seconds": 1.0, "cores": 2.0}
+    kinds = ("settled", "falling", "trained")
+    ours = {"compile": [{"trace": 1.0, "compile": 2.5}], "load": 0.25}
+    ours["run"] = [dict.fromkeys(kinds, run)]
+    theirs = {"dofs": 9, "contacts": {"settled": 2.04, "falling": 0.0, "trained": 1.5}}
+    theirs["run"] = [{**dict.fromkeys(kinds, run), "trained": {**run, "seconds": 4.0}}]
+    cell = {"length": 20, "batch": 0, "sides": {OURS: ours, MUJOCO: theirs}}
+    ((_, header, (row,)),) = tables({"cells": {"models/cheetah": cell}})
+    assert row[header.index("contacts: settled, falling, trained")] == "2.0, 0.0, 1.5"
+    assert row[header.index("trained: faster")] == "4.00 x"
