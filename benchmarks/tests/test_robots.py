@@ -3,10 +3,12 @@
 import sys
 from contextlib import closing
 
+import forward
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from forward import FAST, Forward
 from physics import Physics
 from robots import heap, robots
@@ -128,6 +130,20 @@ def test_a_free_robot_has_fallen_below_a_share_of_its_height():
         q = jnp.array([0, 0, height, 1, 0, 0, 0, 0])
         low = state.replace(pipeline_state=env.pipeline_init(q, jnp.zeros(7)))
         assert step(low, jnp.zeros(1)).done == done
+
+
+@pytest.mark.slow
+def test_a_policy_is_trained_and_written(monkeypatch, tmp_path):
+    small = {"num_envs": 16, "batch_size": 8, "num_minibatches": 2, "num_eval_envs": 4}
+    monkeypatch.setattr(forward, "SETTINGS", forward.SETTINGS | small | {"episode_length": 20})
+    monkeypatch.setattr(forward, "POLICIES", tmp_path)
+    monkeypatch.setattr(forward, "robots", lambda: {"cart": {"xml": CART}})
+    done = CliRunner().invoke(forward.main, ["cart", "--steps", "320"], catch_exceptions=False)
+    assert "m/s" in done.output
+    robot = Robot({"xml": CART, "policy": str(tmp_path / "cart.npz")})
+    controls = robot.controls("trained", np.random.default_rng(0), np.zeros((3, 3)), 5)
+    assert controls.shape == (3, 5, 1)
+    assert np.abs(controls).max() <= 1
 
 
 class Counted(Physics):
