@@ -40,10 +40,10 @@ its settings. To train one of them yourself, run the command in its row. The com
   For the humanoid that stands up it is a fifth of what CrossQ earned in SLM-Lab, 150,913, where
   rewards are five times ours. Other published returns are of other rewards or shorter episodes.
 - `time` and `CPU` are the time and the CPU time of one seed, in the mean, with compilation and
-  evaluations. Seeds were trained one after the other on one core; another core did other work. The
-  processor had no 512-bit registers for the hopper, grasp and the presets `record`. While grasp and
-  these presets of the ant, the half cheetah, the humanoid and the walker were trained, two to five
-  runs shared two cores, so that they took up to twice their CPU time.
+  evaluations. Each seed was trained on one core; another core did other work. The processor had no
+  512-bit registers for the hopper, grasp and the presets `record`, except the humanoid's. While
+  grasp, the pusher and the presets `record` of the ant, the half cheetah and the walker were
+  trained, two to five runs shared two cores, so that they took up to twice their CPU time.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions and dashed lines published returns, where they
