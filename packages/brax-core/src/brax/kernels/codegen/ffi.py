@@ -22,10 +22,6 @@ PIECES_PER_THREAD = 4
 PART = 64
 """Largest number of environments that is transposed at once, so that it stays in a core's cache."""
 
-PITCH = PART + 16
-"""Distance of an element's neighbours in the memory of a part, in numbers. Distances of `PART`,
-which is four cache lines, would leave three quarters of a cache's sets unused."""
-
 _COUNT, _SCHEDULE = "ThreadPool_NumThreads_Args", "ThreadPool_Schedule_Args"
 """The arguments of XLA's functions that count its threads, and have one of them call a function."""
 
@@ -191,7 +187,7 @@ def _arrays(
     for base, layouts in (("in", operands), ("out", results)):
         for k, layout in enumerate(layouts):
             found.append(_Array(base, k, layout, room))
-            room += PITCH * layout.elements * layout.itemsize * layout.batched
+            room += PART * layout.elements * layout.itemsize * layout.batched
     return found, room
 
 
@@ -323,7 +319,7 @@ def _transposition(array: _Array, first: str, count: str) -> list[str]:
         count: the number of its environments.
     """
     name, elements, itemsize = f"%{array.name}", array.layout.elements, array.layout.itemsize
-    mine, theirs = f"ptr {name}.mine, i64 {PITCH}", f"ptr {name}.theirs, i64 {elements}"
+    mine, theirs = f"ptr {name}.mine, i64 {PART}", f"ptr {name}.theirs, i64 {elements}"
     arguments = (
         (mine, theirs, f"i64 {elements}, i64 {count}")
         if array.base == "in"

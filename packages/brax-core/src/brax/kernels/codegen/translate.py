@@ -52,15 +52,15 @@ def translate(
 
     Returns:
         A module with `void kernel(ptr in, ptr out, ptr next, ptr batch)`: the arrays of the
-        addresses of operands and results, whose last axis, of size `PITCH`, begins with the
-        environments of a part of the batch; and a function that is called with `batch` before each
-        part, and returns the number of its environments: at least `lanes`, or 0 at the end.
+        addresses of operands and results, whose last axis, of size `PART`, has the environments of
+        a part of the batch; and a function that is called with `batch` before each part, and
+        returns the number of its environments: at least `lanes`, or 0 at the end.
 
     Raises:
         Unsupported: if an operation has no lowering rule.
         TooLong: if there are more than `max_values` values, or `max_lines` instructions.
     """
-    emitter = Emitter(lanes, ffi.PITCH, max_values)
+    emitter = Emitter(lanes, ffi.PART, max_values)
     if min_elements:
         emitter.loops = Loops(emitter, min_elements)
     lower_kernel(emitter, closed, batched, functools.partial(_array_address, emitter))
