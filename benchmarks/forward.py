@@ -62,33 +62,29 @@ class Forward(PipelineEnv):
 
     def __init__(self, robot: Robot) -> None:
         super().__init__(mjcf.load_model(robot.model), "generalized", n_frames=HELD)
-        self._hidden, self._start = robot.hidden, jnp.asarray(robot.start, jnp.float32)
-        self._centre = jnp.asarray(robot.centre, jnp.float32)
-        self._low, self._high = (jnp.asarray(x, jnp.float32) for x in robot.bounds())
-        self._lowest = FALLEN * float(robot.start[2]) if robot.hidden == 2 else None
+        self._robot, self._start = robot, jnp.asarray(robot.start, jnp.float32)
 
     def reset(self, rng: jax.Array) -> State:
         """Start near the robot's own pose."""
         first, second = jax.random.split(rng)
-        root = self.sys.q_size() - self.sys.qd_size() + 6 if self._lowest is not None else 0
-        noise = NOISE * jax.random.normal(first, self._start.shape).at[:root].set(0.0)
+        angles = self._robot.angles
+        q = self._start.at[angles].add(NOISE * jax.random.normal(first, (len(angles),)))
         qd = NOISE * jax.random.normal(second, (self.sys.qd_size(),))
-        physics = self.pipeline_init(self._start + noise, qd)
+        physics = self.pipeline_init(q, qd)
         zero = jnp.zeros(())
         return State(physics, self._observe(physics), zero, zero, {"speed": zero})
 
     def step(self, state: State, action: jax.Array) -> State:
         """Advance by the time for which a control is held."""
         before = state.pipeline_state
-        wanted = self._centre + (self._high - self._low) / 2 * action
-        after = self.pipeline_step(before, jnp.clip(wanted, self._low, self._high))
+        after = self.pipeline_step(before, self._robot.control(action))
         speed = (after.q[0] - before.q[0]) / self.dt
         reward = jnp.minimum(speed, FAST) - 0.1 * jnp.mean(action**2)
         done = jnp.zeros(())
-        if self._lowest is not None:
+        if self._robot.is_free:
             reward += 1.0
             # A comparison with NaN is false.
-            done = 1.0 - (after.q[2] > self._lowest)
+            done = 1.0 - (after.q[2] > FALLEN * self._start[2])
         return state.replace(
             pipeline_state=after,
             obs=self._observe(after),
@@ -98,7 +94,7 @@ class Forward(PipelineEnv):
         )
 
     def _observe(self, physics: Any) -> jax.Array:
-        return jnp.concatenate([physics.q[self._hidden :], physics.qd])
+        return jnp.concatenate([physics.q[self._robot.hidden :], physics.qd])
 
 
 @click.command()
@@ -107,6 +103,7 @@ class Forward(PipelineEnv):
 @click.option("--seed", default=0, show_default=True)
 def main(name: str, steps: int, seed: int) -> None:
     """Trains a policy of the robot NAME, and writes it."""
+    # Without the policy that it will have, of which there may be no file yet.
     robot = Robot({k: v for k, v in robots()[name].items() if k != "policy"})
 
     def report(done: int, metrics: Mapping[str, Any]) -> None:

@@ -54,8 +54,13 @@ class Robot:
         if "key" in model:
             key = self.model.key(model["key"])
             self.start, self.centre = key.qpos, key.ctrl
-        self.hidden = 2 if self.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE else 1
+        self.is_free = self.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
+        """True if its root is free, so that it can fall."""
+        self.hidden = 2 if self.is_free else 1
         """Coordinates along the ground, the first ones, which policies do not see."""
+        hinges = self.model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE
+        self.angles = self.model.jnt_qposadr[hinges]
+        """Places of the hinges' angles among the coordinates."""
         self.policy = dict(np.load(model["policy"])) if "policy" in model else {}
         self.kinds = [kind for kind in TIMES if kind != "trained" or self.policy]
         """Kinds of its states; those of a policy only where there is one."""
@@ -80,9 +85,8 @@ class Robot:
         """Return controls of steps from `states`, (batch, steps, nu): random, or the policy's."""
         if kind == "trained":
             return self._decided(states, steps)
-        low, high = self.bounds()
         drawn = rng.uniform(-1, 1, (len(states), -(-steps // HELD), self.model.nu))
-        wanted = np.clip(self.centre + SMALL * (high - low) / 2 * drawn, low, high)
+        wanted = self.control(drawn, SMALL)
         return np.repeat(wanted, HELD, axis=1)[:, :steps]
 
     def forward(self, state: np.ndarray) -> mujoco.MjData:
@@ -101,32 +105,31 @@ class Robot:
             after = pool.rollout(model, mujoco.MjData(model), states, controls)[0][:, -1]
         return after[:, 1 + model.nq : 1 + model.nq + model.nv]
 
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lowest and the highest controls, (nu,) each."""
+    def control(self, action: Any, share: float = 1.0) -> Any:
+        """Return the controls of actions from -1 to 1, in numpy or jax.numpy, (..., nu).
+
+        An action of 1 is `share` of half the range of a control above its centre.
+        """
         limited = self.model.actuator_ctrllimited[:, None]
         low, high = np.where(limited, self.model.actuator_ctrlrange, (-1, 1)).T
-        return low, high
+        return (self.centre + share * (high - low) / 2 * action).clip(low, high)
 
     def _decided(self, states: np.ndarray, steps: int) -> np.ndarray:
         """Return the policy's controls, which are found by simulating them."""
-        low, high = self.bounds()
         found = []
         with rollout.Rollout(nthread=0) as pool:
             for _ in range(-(-steps // HELD)):
                 seen = states[:, 1 + self.hidden : 1 + self.model.nq + self.model.nv]
-                action = act(self.policy, seen, np)
-                held = np.clip(self.centre + (high - low) / 2 * action, low, high)
+                held = self.control(act(self.policy, seen, np))
                 found.append(np.repeat(held[:, None], HELD, axis=1))
-                states = pool.rollout(self.model, mujoco.MjData(self.model), states, found[-1])
-                states = states[0][:, -1]
+                states = pool.rollout(self.model, self.data, states, found[-1])[0][:, -1]
         return np.concatenate(found, axis=1)[:, :steps]
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         """Return the start with small random angles and velocities."""
         data = mujoco.MjData(self.model)
         data.qpos[:] = self.start
-        hinges = self.model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE
-        data.qpos[self.model.jnt_qposadr[hinges]] += NOISE * rng.normal(size=hinges.sum())
+        data.qpos[self.angles] += NOISE * rng.normal(size=len(self.angles))
         data.qvel[:] = NOISE * rng.normal(size=self.model.nv)
         state = np.empty(mujoco.mj_stateSize(self.model, STATE))
         mujoco.mj_getState(self.model, data, state, STATE)
