@@ -66,8 +66,11 @@ def legged(legs=4, scale=1.0, shape="capsule", friction=1.0, hip=0.52, armature=
 
 
 @functools.partial(jax.jit, static_argnames=("pipeline", "steps"), compiler_options=FAST_COMPILE)
-def fall(pipeline, sys, steps):
-    """Energy after each step [J], and the last state."""
+def fall(pipeline, sys, starts, steps):
+    """Return the last state of a fall from each of `starts`, and two arrays with a row per fall.
+
+    They are the energy after each step [J] and the rate of the fastest joint [rad/s].
+    """
     inertia, run = sys.link.inertia, plugins.get("pipeline", pipeline)
 
     def energy(state):
@@ -79,10 +82,14 @@ def fall(pipeline, sys, steps):
 
     def step(state, _):
         state = run.step(sys, state, jnp.zeros(0))
-        return state, energy(state)
+        return state, (energy(state), jnp.max(jnp.abs(state.qd)))
 
-    start = run.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
-    return jax.lax.scan(step, start, None, length=steps)
+    @jax.vmap
+    def one(q):
+        start = run.init(sys, q, jnp.zeros(sys.qd_size()))
+        return jax.lax.scan(step, start, None, length=steps)
+
+    return one(starts)
 
 
 BODIES: dict[str, tuple[dict[str, Any], tuple[float, ...]]] = {
@@ -95,24 +102,43 @@ BODIES: dict[str, tuple[dict[str, Any], tuple[float, ...]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("pipeline", "body"),
-    [*(("spring", body) for body in BODIES), ("positional", "four legs")],
-)
-def test_a_body_with_legs_gains_no_energy_and_lies_still(f64, pipeline, body):
+@pytest.mark.parametrize("body", BODIES)
+def test_a_body_with_legs_gains_no_energy_and_lies_still(f64, body):
     numbers, steps = BODIES[body]
     sys = legged(**numbers)
     weight = G * float(jnp.sum(sys.link.inertia.mass))
     for dt in steps:
         sys = sys.tree_replace({"opt.timestep": jnp.asarray(dt)})
-        state, energy = fall(pipeline, sys, round(1.5 / dt))
+        state, (energy, _) = fall("spring", sys, sys.init_q[None], round(1.5 / dt))
         energy = np.asarray(energy)
         assert np.isfinite(energy).all()
         # What has sunk in is pushed out again: measured 1.4 mm of the weight at .01, .4 at .002.
-        rise = energy - np.minimum.accumulate(energy)
+        rise = energy - np.minimum.accumulate(energy, axis=1)
         assert rise.max() < weight * 2e-3
-        # Measured .11 rad/s at .01, .02 at .002; `positional` trembles, .33 rad/s.
-        assert np.abs(state.qd).max() < {"spring": 0.3, "positional": 0.5}[pipeline]
+        # Measured .04 rad/s at .01, .05 at .002.
+        assert np.abs(state.qd).max() < 0.3
+
+
+@pytest.mark.slow
+def test_legs_that_tremble_in_positional_gain_no_energy_and_are_slow(f64):
+    """`positional` keeps the legs between floor and limits in a chaotic tremor.
+
+    One instant of it is a matter of the last bit, and so of the processor: in 104 falls from places
+    that differ by nanometres, the fastest joint turned at .10 to 1.45 rad/s after 1.5 s. So what
+    counts is the root mean square over several falls and the 1.5 s that follow.
+    """
+    sys = legged()
+    weight = G * float(jnp.sum(sys.link.inertia.mass))
+    heights = sys.init_q[2] + 1e-9 * jnp.arange(32)
+    starts = jnp.tile(sys.init_q, (32, 1)).at[:, 2].set(heights)
+    for dt in (0.01, 0.002):
+        sys = sys.tree_replace({"opt.timestep": jnp.asarray(dt)})
+        energy, fastest = fall("positional", sys, starts, round(3 / dt))[1]
+        energy, late = np.asarray(energy), np.asarray(fastest)[:, round(1.5 / dt) :]
+        assert np.isfinite(energy).all()
+        rise = energy - np.minimum.accumulate(energy, axis=1)
+        assert rise.max() < weight * 2e-3
+        assert np.sqrt(np.mean(late**2)) < 0.5  # measured .43 to .46
 
 
 @pytest.mark.slow
@@ -122,8 +148,8 @@ def test_four_legs_hold_a_body_as_high_as_mujocos_do_with_hard_friction(f64):
     With its soft friction the legs creep apart, until the ball lies on the floor after 2 s.
     """
     sys = legged().tree_replace({"opt.timestep": jnp.asarray(0.002)})
-    state, _ = fall("spring", sys, 750)
-    np.testing.assert_allclose(state.q[2], 0.0402, atol=2e-3)  # measured .0386
+    state, _ = fall("spring", sys, sys.init_q[None], 750)
+    np.testing.assert_allclose(state.q[0, 2], 0.0402, atol=2e-3)  # measured .0386
 
 
 @pytest.mark.slow
