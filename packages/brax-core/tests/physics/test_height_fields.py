@@ -38,17 +38,21 @@ def collider(name, grid):
     return collider_of_geoms(GeomShape(kind, np.array(SIZES[name]), points, (0, 0), 0.0), ground)
 
 
-def touches(name, heights, place):
-    """Distances (points, batch), normals and places (points, batch, 3) at places (batch, 7)."""
-    heights = jnp.asarray(heights)
-    ones = jnp.ones((1, len(place)))
-    ground = Shape(
+def ground(heights, n):
+    """Return one field for each of n environments."""
+    ones = jnp.ones((1, n))
+    return Shape(
         Vec3(0 * ones, 0 * ones, 0 * ones),
         Quat(ones, 0 * ones, 0 * ones, 0 * ones),
         Vec3(*(s * ones for s in EXTENT)),
-        heights=heights.reshape(-1, 1, 1),
+        heights=jnp.asarray(heights).reshape(-1, 1, 1),
     )
-    found = collider(name, heights.shape).collide(ground, shape(name, place, SIZES[name]))
+
+
+def touches(name, heights, place):
+    """Distances (points, batch), normals and places (points, batch, 3) at places (batch, 7)."""
+    field = ground(heights, len(place))
+    found = collider(name, heights.shape).collide(field, shape(name, place, SIZES[name]))
     rows = [[jnp.stack(v)[:, 0].T for v in (p.normal, p.pos)] for p in found]
     return jnp.stack([p.dist[0] for p in found]), *(jnp.stack(r) for r in zip(*rows, strict=True))
 
@@ -117,6 +121,16 @@ SLOPE = np.add.outer(0.2 * np.linspace(-1, 1, 6), -0.3 * np.linspace(-1.5, 1.5, 
 UP = np.array([0.3, -0.2, 1.0]) / np.linalg.norm([0.3, -0.2, 1.0])
 
 
+def over_slope(rng, name, n, gaps):
+    """Return gaps in a range between turned shapes and the slope, and the shapes' poses."""
+    quat = turned(rng, n)
+    gap = rng.uniform(*gaps, n)
+    centre = rng.uniform((-1, -0.6), (1, 0.6), (n, 2))
+    centre = np.column_stack([centre, 0.2 * centre[:, 1] - 0.3 * centre[:, 0]])
+    centre += UP * (gap + depth_of(name, quat))[:, None]
+    return gap, np.concatenate([centre, quat], axis=1)
+
+
 def depth_of(name, quat):
     """Return the support distance of each shape along -UP, by textbook functions."""
     return reach(name, SIZES[name], quat, np.tile(-UP, (len(quat), 1)))
@@ -130,15 +144,58 @@ def test_an_even_field_is_a_plane(f64, name):
     A normal may lean by a hundredth around an edge; measured: 5e-4 at most, of a capsule.
     """
     rng = np.random.default_rng(2)
-    quat = turned(rng, 40)
-    gap = rng.uniform(-0.05, 0.02, 40)
-    centre = rng.uniform((-1, -0.6), (1, 0.6), (40, 2))
-    centre = np.column_stack([centre, 0.2 * centre[:, 1] - 0.3 * centre[:, 0]])
-    centre += UP * (gap + depth_of(name, quat))[:, None]
-    dist, normal, _ = program(name)(SLOPE, np.concatenate([centre, quat], axis=1))
+    gap, place = over_slope(rng, name, 40, (-0.05, 0.02))
+    dist, normal, _ = program(name)(SLOPE, place)
     np.testing.assert_allclose(dist.min(axis=0), gap, atol=1e-6)
     pushing = np.asarray(dist) < 0
     np.testing.assert_allclose(np.asarray(normal)[pushing] - UP, 0, atol=1e-2)
+
+
+@pytest.mark.slow
+def test_a_border_is_no_edge_to_lean_around(f64):
+    """Beyond the field there are no triangles; once its edge counted as a step down in y and x.
+
+    Of 4000 capsules over the plane, 17 leant by up to .13 in the cells along the border.
+    """
+    _, place = over_slope(np.random.default_rng(7), "capsule", 1000, (-0.05, 0.0))
+    dist, normal, pos = map(np.asarray, program("capsule")(SLOPE, place))
+    border = np.abs(pos[..., :2]) > np.array([1.07, 0.6])  # the cells are .43 by .4 m
+    pushing = (dist < 0) & border.any(axis=-1)
+    assert pushing.sum() > 100
+    np.testing.assert_allclose(normal[pushing] - UP, 0, atol=1e-2)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def apart(name, heights, place, distance):
+    """Return which shapes are told to be farther than a distance from a field, (batch,)."""
+    field, reach = ground(heights, len(place)), jnp.full((1, len(place)), distance)
+    return collider(name, heights.shape).are_apart(field, shape(name, place, SIZES[name]), reach)[0]
+
+
+@pytest.mark.parametrize("name", ["box", "cylinder", "ellipsoid", "mesh"])
+def test_which_shapes_are_above_an_even_field_is_told(name):
+    """The gap along the plane's normal is the gap; what is not a number counts as near."""
+    rng = np.random.default_rng(3)
+    gap, place = over_slope(rng, name, 100, (-0.05, 0.15))
+    for distance in (0.0, 0.1):
+        sure = np.abs(gap - distance) > 1e-5
+        told = np.asarray(apart(name, SLOPE, place, distance))
+        np.testing.assert_array_equal(told[sure], (gap > distance)[sure])
+    assert not apart(name, SLOPE, place * np.nan, 0.0).any()
+
+
+def test_no_box_that_touches_bumps_is_told_to_be_apart():
+    """Of boxes at random heights above bumps, MuJoCo finds the gaps."""
+    model, rng = mujoco_model("box"), np.random.default_rng(4)
+    data = mujoco.MjData(model)
+    heights = model.hfield_data.reshape(6, 8) * model.hfield_size[0, 2]
+    spots = rng.uniform((-1.2, -0.7, 0.0), (1.2, 0.7, 0.8), (300, 3))
+    places = np.concatenate([spots, turned(rng, 300)], axis=1)
+    gap = np.array([mujoco_nearest(model, data, place)[0] for place in places])
+    for distance in (0.0, 0.04):
+        told = np.asarray(apart("box", heights, places, distance))
+        assert not told[gap < distance - 1e-5].any()
+        assert told[gap > distance].mean() > 0.8  # measured .84 and .92
 
 
 @pytest.mark.slow

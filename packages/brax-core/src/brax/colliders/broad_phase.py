@@ -20,6 +20,7 @@ from brax.colliders.bounds import FACE_CORNERS, BoundedShapes, least_gap
 from brax.colliders.collider_pairs import ColliderPairs, collider_pairs, pair_geoms
 from brax.colliders.convex.any_convex import AnyConvex
 from brax.colliders.convex.convex_convex import ConvexConvex
+from brax.colliders.convex.convex_height_field import HeightFieldConvex
 from brax.colliders.interface import GeometryType, Shape, Touch
 from brax.colliders.narrow_phase import (
     LinkFrames,
@@ -345,10 +346,10 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
             for kind, side in zip(entry.kinds, sides, strict=True)
         ]
 
-    if isinstance(entry.collider, ConvexConvex):
+    if entry.search:
         # Most pairs whose bounds overlap are apart, which a few support points tell. Those that are
         # left are listed anew, so that the long program runs for as few pairs as there are.
-        apart = _are_apart(entry, entry.collider, shapes, reach, (index, count))
+        apart = _are_apart(entry, entry.search, shapes, reach, (index, count))
         place, count = flagged(~apart & (jnp.arange(most)[:, None] < count), most)
         index = picked(index, place)
 
@@ -431,7 +432,7 @@ def _is_near(sides: Sequence[BoundedShapes], reach: jax.Array) -> jax.Array:
 
 def _are_apart(
     entry: ColliderPairs,
-    collider: ConvexConvex,
+    collider: ConvexConvex | HeightFieldConvex,
     shapes: Callable[[jax.Array], list[Shape]],
     reach: jax.Array,
     listed: tuple[jax.Array, jax.Array],

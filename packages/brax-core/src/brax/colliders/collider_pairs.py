@@ -38,6 +38,9 @@ class ColliderPairs(NamedTuple):
     """True if the gaps of the pairs have a lower bound."""
     is_long: bool
     """True if the collider's program is long."""
+    search: ConvexConvex | HeightFieldConvex | None
+    """The collider if it searches for the contacts of convex shapes, the longest program. Its
+    `are_apart` tells of most pairs that they need none."""
 
 
 def collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
@@ -54,8 +57,13 @@ def collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
         first, second = zip(*(_kinds(sys, sys.collisions[i]) for i in groups), strict=True)
         kinds = any_of(first), any_of(second)
         collider = _collider([sys.collisions[i].collider for i in groups], kinds)
+        search = None
+        if isinstance(collider, ConvexConvex | HeightFieldConvex) and _searches(group.collider):
+            search = collider
         long = is_derived(group.collider)
-        out.append(ColliderPairs(collider, kinds, tuple(groups), pairs, kept, bounded, long))
+        out.append(
+            ColliderPairs(collider, kinds, tuple(groups), pairs, kept, bounded, long, search)
+        )
     return out
 
 
@@ -93,19 +101,24 @@ def _program(sys: System, number: int) -> Any:
     """Return a key that the groups of one program share."""
     group = sys.collisions[number]
     collider = group.collider
-    # A package's own colliders are left as they are.
-    if is_derived(collider):
+    if _searches(collider):
         if isinstance(collider, ConvexConvex):
             return "convex"
-        # Spheres and capsules have closed forms, which are short. Without bounds all pairs are
-        # tested, and the heights of several fields are no table that groups could share.
-        if (
-            isinstance(collider, HeightFieldConvex)
-            and collider.kind not in (SPHERE, CAPSULE)
-            and _is_bounded(sys, group)
-        ):
+        # Without bounds all pairs are tested, and the heights of several fields are no table that
+        # groups could share.
+        if isinstance(collider, HeightFieldConvex) and _is_bounded(sys, group):
             return collider.grid, tuple(set(group.geom1))
     return number
+
+
+def _searches(collider: Collider) -> bool:
+    """Return whether a collider searches for the contacts of convex shapes."""
+    # A package's own colliders are left as they are.
+    if not is_derived(collider):
+        return False
+    # Spheres and capsules have closed forms on a field, which are short.
+    on_field = isinstance(collider, HeightFieldConvex) and collider.kind not in (SPHERE, CAPSULE)
+    return on_field or isinstance(collider, ConvexConvex)
 
 
 def _collider(colliders: list[Collider], kinds: tuple[GeometryType, GeometryType]) -> Collider:

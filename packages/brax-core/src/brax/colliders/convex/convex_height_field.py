@@ -96,7 +96,9 @@ class ShapeInField(NamedTuple):
 class HeightFieldConvex(Collider):
     """Collider of a height field and a convex shape, with up to four points.
 
-    They are the deepest point, and those of the others that span the largest area.
+    They are the deepest point, and those of the others that span the largest area. The cells that
+    the shape is over are tested, so that the distance from a slope beside them is that of their
+    edge: too large by a share of at most half the square of the slope.
     """
 
     kind: GeometryType
@@ -113,13 +115,22 @@ class HeightFieldConvex(Collider):
         """Names of the two geometry types."""
         return "hfield", self.kind.name
 
+    def are_apart(self, a: Shape, b: Shape, reach: jax.Array) -> jax.Array:
+        """Return whether shapes are surely farther from the field than a distance.
+
+        Args:
+            a: the field, for each shape.
+            b: convex shapes.
+            reach: the distance [m], (pairs, batch).
+        """
+        every, seen = self._near(a, b)
+        return jnp.min(_least_gap(every, seen), axis=0) > jnp.maximum(reach, 0.0)
+
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """Collide the shape with each prism near it, and reduce the points to a manifold."""
         axes = a.rot.matrix()
-        # Everything happens in the field's frame, where cells are found by x and y.
-        local = b._replace(pos=axes.inv_rotate(b.pos - a.pos), rot=a.rot.inv_mul(b.rot))
-        seen = _shape_in_field(self.kind, local)
-        near = _nearest(triangles(a, self.grid, self.window, seen.low), seen)
+        every, seen = self._near(a, b)
+        near = _nearest(every, seen)
         find_points = _round_contact_points if self.kind in (SPHERE, CAPSULE) else _contact_points
         found, there = find_points(near, seen, a.size.z)
         least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
@@ -136,6 +147,13 @@ class HeightFieldConvex(Collider):
             )
             for p in chosen
         ]
+
+    def _near(self, a: Shape, b: Shape) -> tuple[Triangles, ShapeInField]:
+        """Return the triangles of the cells that each shape may cover, and the shape."""
+        # Everything happens in the field's frame, where cells are found by x and y.
+        pos, rot = a.rot.matrix().inv_rotate(b.pos - a.pos), a.rot.inv_mul(b.rot)
+        seen = _shape_in_field(self.kind, b._replace(pos=pos, rot=rot))
+        return triangles(a, self.grid, self.window, seen.low), seen
 
 
 def _shape_in_field(kind: GeometryType, shape: Shape) -> ShapeInField:

@@ -79,7 +79,7 @@ def triangles(field: Shape, grid: tuple[int, int], window: tuple[int, int], low:
     z = jnp.take_along_axis(z, at.reshape(-1, *at.shape[2:]), axis=0, mode="clip").reshape(at.shape)
     x, y = j * dx - field.size.x, i * dy - field.size.y
     point = Vec3(*jnp.broadcast_arrays(x.astype(z.dtype), y.astype(z.dtype), z))
-    return _window(point, (j[:, 1:-2], m - 2), (i[1:-2], n - 2))
+    return _window(point, (j[:, :-1], m - 2), (i[:-1], n - 2))
 
 
 def _first_cell(at: jax.Array, last: int) -> jax.Array:
@@ -103,18 +103,22 @@ def _window(point: Vec3, column: tuple[jax.Array, int], row: tuple[jax.Array, in
         column: index of each cell's column in the field, and the index of the field's last one.
         row: the same for rows.
     """
+    (j, m), (i, n) = column, row
     # The vertices of a cell, counter-clockwise: a lower left, b lower right, c upper right, d upper
     # left. The diagonal a-c divides it into the triangles a-b-c (lower) and a-c-d (upper).
     a, b, c, d = _at_corners(point)
     lower, upper = normalize((b - a).cross(c - a))[0], normalize((c - a).cross(d - a))[0]
+    # Beyond its border the field has no triangles towards which a normal could lean.
+    within = ((j >= 0) & (j <= m) & (i >= 0) & (i <= n)).astype(lower.x.dtype)
+    lower, upper = lower * within, upper * within
     below, above = (_at_corners(v) for v in (lower, upper))
     # Six triangles meet at a vertex: both of the two cells on the diagonal, one of the other two.
     each = [below[0], above[0], above[1], below[2], above[2], below[3]]
     around = _at_corners(Vec3(*(jnp.stack(v, axis=2) for v in zip(*each, strict=True))))
     a, b, c, d = _at_corners(_inner(point))
     lower, upper = _inner(lower), _inner(upper)
-    left, right = column[0] == 0, column[0] == column[1]
-    front, back = row[0] == 0, row[0] == row[1]
+    left, right = j[:, 1:-1] == 0, j[:, 1:-1] == m
+    front, back = i[1:-1] == 0, i[1:-1] == n
     never = jnp.zeros_like(left)
     halves = (
         _half((a, b, c), lower, [around[k] for k in (0, 1, 2)], (front, right, never)),
