@@ -348,6 +348,24 @@ def poses_of(bodies, spread, seed):
     return poses
 
 
+def test_boxes_tell_which_of_many_capsules_may_touch(f64):
+    """Seven capsules in random places have 21 pairs; against the test of all of them."""
+    builder = ModelBuilder()
+    for i in range(7):
+        builder.add_body(f"body{i}", mass=1.0, inertia=(0.01,) * 3)
+        builder.add_joint(f"body{i}", "free")
+        builder.add_geom(f"body{i}", "capsule", size=(0.05, 0.02 + 0.02 * i))
+    every = builder.build()
+    listed = every.tree_replace({"opt.max_contact_points": 30})
+    assert len(every.collisions[0].geom1) == 21 >= broad_phase.BOXED_PAIRS
+    assert [broad_phase.uses_broad_phase(s) for s in (every, listed)] == [False, True]
+    poses = poses_of(7, 0.15, 7)
+    tables = [near_contacts(s, poses) for s in (every, listed)]
+    for wanted, found in zip(*tables, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert 15 < sum(map(len, tables[0])) < 200
+
+
 @pytest.mark.slow
 @pytest.mark.long
 def test_one_program_of_all_convex_types_gives_what_each_pair_has(f64):

@@ -185,7 +185,7 @@ def test_which_shapes_are_above_an_even_field_is_told(name):
 
 
 def test_no_box_that_touches_bumps_is_told_to_be_apart():
-    """Of boxes at random heights above bumps, MuJoCo finds the gaps."""
+    """MuJoCo finds the gaps of boxes at random heights above bumps."""
     model, rng = mujoco_model("box"), np.random.default_rng(4)
     data = mujoco.MjData(model)
     heights = model.hfield_data.reshape(6, 8) * model.hfield_size[0, 2]

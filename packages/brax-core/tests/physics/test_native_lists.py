@@ -11,9 +11,11 @@ from brax.kernels.gather import picked
 from brax.kernels.skip import fold_needed, map_needed, unread, update_needed, where_needed
 from brax.kernels.symmetric import (
     eliminated,
+    multiplied,
     outer_sums,
     substituted_backward,
     substituted_forward,
+    with_diagonal,
 )
 
 pytestmark = pytest.mark.usefixtures("code_generator")
@@ -266,6 +268,84 @@ def test_substitution_solves_what_is_eliminated(above, copies, batch):
                     by = np.linalg.solve(others[:, :, c, k], load[above:, c, k])
                     rest = load[:above, c, k] - first[:, :, c, k] @ by
                     np.testing.assert_allclose(left[0][:, c, k], rest, rtol=1e-4, atol=1e-4)
+
+
+def lower_only(matrix):
+    """Return a matrix with sevens above the diagonal, where anything may be."""
+    lower = np.tri(len(matrix), dtype=bool)[:, :, None, None]
+    return np.where(lower, matrix, np.float32(7.0))
+
+
+@pytest.mark.parametrize("size", [8, 11, 13, 14])
+@pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
+def test_a_product_reads_the_lower_triangle(size, copies, batch):
+    """A multiple of the rows that are multiplied at once, and one, two and three more; by NumPy."""
+    matrix, _ = matrices(size, copies, batch, np.float32)
+    x = np.random.default_rng(0).normal(size=(size, copies, batch)).astype(np.float32)
+    wanted = np.einsum("ijcb,jcb->icb", matrix.astype(float), x)
+    for run in (translated, by_xla):
+        found, _ = run(
+            lambda a, x: (multiplied(a, x), flagged(x[:, 0] > 0, 4)[1]), [lower_only(matrix), x]
+        )
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("of", ["matrix", "vector", "both"])
+def test_parts_of_a_products_derivative_are_no_such_product(of):
+    """JAX gives them the function's name; a product of the vector and a change has its operands."""
+    matrix, _ = matrices(12, 1, 37, np.float32)
+    rng = np.random.default_rng(0)
+    change = (lambda b: b + np.swapaxes(b, 0, 1))(rng.normal(size=matrix.shape).astype(np.float32))
+    x, dx, weight = rng.normal(size=(3, 12, 1, 37)).astype(np.float32)
+
+    def derivatives(a, x, da, dx, weight):
+        def of_matrix(a):
+            return multiplied(a, x)
+
+        def of_vector(x):
+            return multiplied(a, x)
+
+        function, at, by = {
+            "matrix": (of_matrix, (a,), (da,)),
+            "vector": (of_vector, (x,), (dx,)),
+            "both": (multiplied, (a, x), (da, dx)),
+        }[of]
+        slopes = jax.vjp(function, *at)[1](weight)
+        along = sum(
+            jnp.sum(s * d, axis=tuple(range(d.ndim - 1))) for s, d in zip(slopes, by, strict=True)
+        )
+        return jax.linearize(function, *at)[1](*by), along[None], flagged(x[:, 0] > 0, 4)[1]
+
+    share = {"matrix": (1, 0), "vector": (0, 1), "both": (1, 1)}[of]
+    wanted = share[0] * np.einsum("ijcb,jcb->icb", change, x)
+    wanted = wanted + share[1] * np.einsum("ijcb,jcb->icb", matrix, dx)
+    for run in (translated, by_xla):
+        forward, along, _ = run(derivatives, [matrix, x, change, dx, weight])
+        np.testing.assert_allclose(forward, wanted, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(along[0], np.sum(wanted * weight, (0, 1)), rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("above", [0, 5])
+@pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
+def test_a_diagonal_is_added_in_place_or_to_a_copy(kept, above, copies, batch):
+    matrix, _ = matrices(12, copies, batch, np.float32)
+    added = np.arange(1.0, 1 + (12 - above) * copies * batch).reshape(-1, copies, batch)
+    wanted = matrix.astype(float)
+    wanted[np.arange(above, 12), np.arange(above, 12)] += added
+
+    def sums(a, d):
+        first = 2.0 * a
+        found = 0.5 * with_diagonal(first, 2.0 * d)
+        # What is read afterwards must not have changed.
+        return found, flagged(d[:, 0] > 0, 4)[1], *([first] if kept else [])
+
+    for run in (translated, by_xla):
+        found, _, *first = run(sums, [matrix, added.astype(np.float32)])
+        lower = np.tri(12, dtype=bool)
+        np.testing.assert_allclose(np.asarray(found)[lower], wanted[lower], rtol=1e-5, atol=1e-5)
+        if kept:
+            np.testing.assert_array_equal(first[0], 2.0 * matrix)
 
 
 def mirrored(directions):

@@ -49,7 +49,7 @@ MIN_LISTED_POINTS = 48
 MAX_CHUNK = 4
 """Most pairs or contacts that are worked on together, or passed over together."""
 
-BOXED_PAIRS = 64
+BOXED_PAIRS = 16
 """Least number of pairs of a group that are first compared by boxes along the world's axes."""
 
 FAR = 1e3
@@ -289,7 +289,13 @@ def _is_culled(entry: ColliderPairs) -> bool:
     """Return whether only the candidate pairs of a collider are tested, not all."""
     if not entry.is_bounded:
         return False
-    # The test of simple shapes costs as much as the bound of their gap.
+    # The test of two capsules costs as much as a bound of their gap, and more than boxes of many.
+    segments = not isinstance(entry.kinds[0], PlaneGeometry) and entry.collider.n_contacts > 1
+    return _needs_bounds(entry) or (segments and len(entry.pairs) >= BOXED_PAIRS)
+
+
+def _needs_bounds(entry: ColliderPairs) -> bool:
+    """Return whether bounds of gaps are worth their cost: for long tests, or to choose pairs."""
     first, second = entry.kinds
     flat = not isinstance(first, PlaneGeometry) and second.corners >= FACE_CORNERS
     return entry.kept < len(entry.pairs) or flat or entry.is_long
@@ -327,7 +333,9 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
     # The pairs of each group have the same two types.
     number, near = join(
         [
-            _near_pairs(sys, still, [side[a:b] for side in sides], margin[a:b], a)
+            _near_pairs(
+                sys, still, [side[a:b] for side in sides], margin[a:b], a, _needs_bounds(entry)
+            )
             for a, b in itertools.pairwise(ends)
         ]
     )
@@ -378,7 +386,12 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
 
 
 def _near_pairs(
-    sys: System, geoms: Shape, sides: list[np.ndarray], reach: jax.Array, start: int
+    sys: System,
+    geoms: Shape,
+    sides: list[np.ndarray],
+    reach: jax.Array,
+    start: int,
+    bounds: bool,
 ) -> tuple[jax.Array, jax.Array]:
     """Return which pairs of a group may be within reach, by lower bounds of their gaps.
 
@@ -388,6 +401,7 @@ def _near_pairs(
         sides: the first and the second geom of each pair.
         reach: the reach of each pair, (pairs, 1 or batch).
         start: the number of the first pair.
+        bounds: whether the pairs of many whose boxes overlap are told apart by closer bounds.
 
     Returns:
         Numbers of pairs, (pairs, 1 or batch), and whether they may be within reach, (pairs, batch).
@@ -409,6 +423,10 @@ def _near_pairs(
     gaps = [*(low - high2), *(low2 - high)]
     index, found = flagged(~(functools.reduce(jnp.maximum, gaps) >= reach), len(reach))
 
+    some = jnp.arange(len(reach))[:, None] < found
+    if not bounds:
+        return start + index, some
+
     def near_of(index: jax.Array) -> jax.Array:
         own = [
             shape.picked(jnp.asarray(at, jnp.int32)[index])
@@ -419,7 +437,6 @@ def _near_pairs(
     size = chunk_size(len(reach))
     needed, chunks = chunks_needed(found, len(reach), size), in_chunks(index, len(reach) // size)
     near = map_needed(needed, near_of, chunks, empty(near_of, index[:size]))
-    some = jnp.arange(len(reach))[:, None] < found
     return start + index, near.reshape(len(reach), -1) & some
 
 

@@ -1,4 +1,4 @@
-"""Symmetric matrices of each environment: sums of outer products, elimination and substitution.
+"""Symmetric matrices of each environment: sums of outer products, products, and factorization.
 
 The arrays are (rows, rows, copies, batch), and only the lower triangle counts. On a CPU the code
 generator calls loops of its own for these functions, which pass over entries that are zero in all
@@ -9,11 +9,13 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.kernels.skip import fold_needed
 
 OUTER_SUMS, ELIMINATED = "outer_sums", "eliminated"
 FORWARD, BACKWARD = "substituted_forward", "substituted_backward"
+MULTIPLIED, WITH_DIAGONAL = "multiplied", "with_diagonal"
 """The names of the functions, by which the code generator recognizes them."""
 
 
@@ -52,6 +54,37 @@ def outer_sums(
         return fold_needed(needed, more, start, (rows, weights))
 
     return jax.jit(outer_sums)(needed, start, rows, weights)
+
+
+def multiplied(matrix: jax.Array, x: jax.Array) -> jax.Array:
+    """Return matrices (rows, rows, copies, batch) times vectors (rows, copies, batch).
+
+    Of the matrices only the lower triangle is read.
+    """
+
+    def multiplied(matrix: jax.Array, x: jax.Array) -> jax.Array:
+        lower = np.tri(len(matrix), dtype=bool)[:, :, None, None]
+        strict = np.tri(len(matrix), k=-1, dtype=bool)[:, :, None, None]
+        whole = jnp.where(lower, matrix, jnp.where(strict, matrix, 0.0).swapaxes(0, 1))
+        return jnp.sum(whole * x, axis=1)
+
+    return jax.jit(multiplied)(matrix, x)
+
+
+def with_diagonal(matrix: jax.Array, added: jax.Array) -> jax.Array:
+    """Return matrices plus a diagonal; of the sum only the lower triangle counts.
+
+    Args:
+        matrix: matrices (rows, rows, copies, batch), of which only the lower triangle is read.
+        added: what is added to the last entries of the diagonal, (entries, copies, batch).
+    """
+
+    def with_diagonal(matrix: jax.Array, added: jax.Array) -> jax.Array:
+        n = len(matrix)
+        padded = jnp.pad(added, ((n - len(added), 0), (0, 0), (0, 0)))
+        return matrix + jnp.eye(n, dtype=added.dtype)[:, :, None, None] * padded
+
+    return jax.jit(with_diagonal)(matrix, added)
 
 
 def triangle_size(entries: int) -> int:

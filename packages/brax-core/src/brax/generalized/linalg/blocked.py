@@ -1,8 +1,8 @@
 """Factorization of one block with a long path: its front is one array, worked on by loops.
 
 Unrolled code for a long path takes a compiler too long, since it grows with the cube of the path.
-Here a front is a symmetric array (path, path, copies, batch), zero where both places lie before the
-block's own. A front that is to be factorized counts by its lower triangle alone.
+Here a front is an array (path, path, copies, batch) of which the lower triangle counts, zero where
+both places lie before the block's own.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 6.5.
 """
@@ -16,7 +16,13 @@ import numpy as np
 
 from brax.components import total
 from brax.generalized.smooth_dynamics.structure import Block
-from brax.kernels.symmetric import eliminated, substituted_backward, substituted_forward
+from brax.kernels.symmetric import (
+    eliminated,
+    multiplied,
+    substituted_backward,
+    substituted_forward,
+    with_diagonal,
+)
 
 
 class BlockedPivots(NamedTuple):
@@ -37,20 +43,12 @@ def mass(block: Block, momentum: Sequence[jax.Array], path: Sequence[jax.Array])
     # lower triangle are kept.
     carrying = block.chain & np.tri(n, dtype=bool)[block.above :, :, None]
     lower = jnp.where(carrying[..., None], full, 0.0)
-    return mirrored(jnp.pad(lower, ((block.above, 0), (0, 0), (0, 0), (0, 0))))
-
-
-def mirrored(lower: jax.Array) -> jax.Array:
-    """Return the symmetric matrices (n, n, copies, batch) that have the given lower triangles."""
-    strict = np.tri(len(lower), k=-1, dtype=bool)[:, :, None, None]
-    return lower + jnp.where(strict, lower, 0.0).swapaxes(0, 1)
+    return jnp.pad(lower, ((block.above, 0), (0, 0), (0, 0), (0, 0)))
 
 
 def add_diagonal(front: jax.Array, d: jax.Array) -> jax.Array:
     """Return the front plus a diagonal of the block's own places, (places, copies, batch)."""
-    n, own = front.shape[0], d.shape[0]
-    padded = jnp.pad(d, ((n - own, 0), (0, 0), (0, 0)))
-    return front + jnp.eye(n, dtype=d.dtype)[:, :, None, None] * padded
+    return with_diagonal(front, d)
 
 
 def diagonal(front: jax.Array, above: int) -> jax.Array:
@@ -66,13 +64,7 @@ def add_matrix(front: jax.Array, added: jax.Array) -> jax.Array:
 
 def multiply(front: jax.Array, x: jax.Array) -> jax.Array:
     """Return the front times values along the path (path, copies, batch)."""
-
-    # A scan over columns keeps the program's size independent of the path.
-    def column(sum_: jax.Array, each: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        entries, value = each
-        return sum_ + entries * value, None
-
-    return jax.lax.scan(column, jnp.zeros_like(front[0] * x[0]), (front, x))[0]
+    return multiplied(front, x)
 
 
 def factor(front: jax.Array, above: int) -> tuple[BlockedPivots, jax.Array]:

@@ -47,7 +47,14 @@ from brax.kernels.codegen.lowering.registry import Takes, lowering_rule, operati
 from brax.kernels.compaction import FLAGGED
 from brax.kernels.joined_trees import ADDED_AT, SOLVED_JOINTLY
 from brax.kernels.skip import UNREAD, WHERE_NEEDED
-from brax.kernels.symmetric import BACKWARD, ELIMINATED, FORWARD, OUTER_SUMS
+from brax.kernels.symmetric import (
+    BACKWARD,
+    ELIMINATED,
+    FORWARD,
+    MULTIPLIED,
+    OUTER_SUMS,
+    WITH_DIAGONAL,
+)
 
 _function_rule = functools.partial(lowering_rule, takes=Takes.FUNCTIONS)
 
@@ -728,6 +735,15 @@ def _outer_sums(
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 
 
+def _multiplied(
+    emitter: Emitter, eqn: Any, free: LastRead, matrix: ElementArray, x: ElementArray
+) -> list[ElementArray]:
+    """Lower `brax.kernels.symmetric.multiplied`, or a part of its derivative with its name."""
+    if matrix.ndim != x.ndim + 1:
+        return lower_jaxpr(emitter, *jax_internals.called(eqn), [matrix, x])
+    return symmetric.multiplied(emitter, eqn, free, matrix, x)
+
+
 def _row(
     emitter: Emitter, x: ElementArray, at: Value, code: str, read_only: bool = False
 ) -> ElementArray:
@@ -839,6 +855,8 @@ _FUNCTIONS: dict[
     SOLVED_JOINTLY: (joined_trees.solved_jointly, (7, 11, 15), (1,)),
     FORWARD: (symmetric.substituted_forward, (3,), (1, 2)),
     BACKWARD: (symmetric.substituted_backward, (2, 3), (1,)),
+    MULTIPLIED: (_multiplied, (2,), (1,)),
+    WITH_DIAGONAL: (symmetric.with_diagonal, (2,), (1,)),
 }
 """Rules of functions that are recognized by their names, with the numbers of their operands and
 results."""

@@ -24,7 +24,9 @@ from brax.kernels.symmetric import (
     BACKWARD,
     ELIMINATED,
     FORWARD,
+    MULTIPLIED,
     OUTER_SUMS,
+    WITH_DIAGONAL,
     triangle_entry,
     triangle_size,
 )
@@ -35,6 +37,9 @@ _SUMS = 4
 _PANEL = 4
 """Rows that are eliminated at once. With two rows before them at a time, six loads and two stores
 serve eight products; a row alone needs two loads and a store for each."""
+
+_FACTORS = 4
+"""Rows that are multiplied at once: six loads and a store serve eight products."""
 
 _REGISTERS = {64: 32}
 """Number of a processor's vector registers by their bytes; 16 of any other size."""
@@ -95,6 +100,33 @@ def substituted_backward(
     return [buffer_array(x, path.shape)]
 
 
+def multiplied(
+    emitter: Emitter, eqn: Any, free: LastRead, matrix: ElementArray, x: ElementArray
+) -> list[ElementArray]:
+    """Lower `brax.kernels.symmetric.multiplied`."""
+    code, (n, copies, *_) = code_of(eqn.outvars[0].aval.dtype), x.shape
+    given = [in_memory(emitter, each, code) for each in (matrix, x)]
+    out = new_buffer(emitter, x.shape, code)
+    call(emitter, _product(emitter, code, (n, copies)), [*given, out])
+    return [buffer_array(out, x.shape)]
+
+
+def with_diagonal(
+    emitter: Emitter, eqn: Any, free: LastRead, matrix: ElementArray, added: ElementArray
+) -> list[ElementArray]:
+    """Lower `brax.kernels.symmetric.with_diagonal`: in place if nobody reads the matrix later."""
+    code, (own, copies, *_) = code_of(eqn.outvars[0].aval.dtype), added.shape
+    sizes, given = (len(matrix), len(matrix) - own, copies), in_memory(emitter, added, code)
+    sum_ = _own(emitter, matrix, free)
+    if sum_:
+        call(emitter, _diagonal_sum(emitter, code, sizes), [sum_, given])
+    else:
+        sum_ = new_buffer(emitter, matrix.shape, code)
+        function = _diagonal_sum(emitter, code, sizes, copy=True)
+        call(emitter, function, [sum_, given, in_memory(emitter, matrix, code)])
+    return [buffer_array(sum_, matrix.shape)]
+
+
 def add_outer(
     emitter: Emitter,
     total: Buffer,
@@ -140,12 +172,17 @@ def changeable(emitter: Emitter, x: ElementArray, code: str, free: LastRead) -> 
         code: the type code of its elements.
         free: returns the names of the buffers that nobody else reads from here on.
     """
+    return _own(emitter, x, free) or _copied(emitter, x, code)
+
+
+def _own(emitter: Emitter, x: ElementArray, free: LastRead) -> Buffer | None:
+    """Return the buffer of an array that may be changed, None if there is none."""
     buffer = emitter.loops.changeable(x, free)
-    if buffer and buffer.wide == (emitter.lanes > 1):
-        emitter.forget({buffer.name})
-        # What is computed from it now must not be hoisted to where it was filled.
-        return replace(buffer, depth=emitter.current_depth)
-    return _copied(emitter, x, code)
+    if not buffer or buffer.wide != (emitter.lanes > 1):
+        return None
+    emitter.forget({buffer.name})
+    # What is computed from it now must not be hoisted to where it was filled.
+    return replace(buffer, depth=emitter.current_depth)
 
 
 def _copied(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
@@ -524,6 +561,81 @@ def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], en
         f.store(sum_, address)
     f.end_loop()
     f.end_loop()
+    return f.finish(emitter)
+
+
+def _product(emitter: Emitter, code: str, sizes: tuple[int, int]) -> str:
+    """Return the function that multiplies by a matrix of which the lower triangle is given."""
+    n, _ = sizes
+    f = RoutineWriter(emitter, MULTIPLIED, code, "%a %x %y", sizes)
+    c = f.each_copy()
+    rest = n % _FACTORS
+    if rest:
+        _multiply_rows(f, c, "0", rest)
+    if n >= _FACTORS:
+        [i] = f.loop(str(rest), str(n), _FACTORS)
+        _multiply_rows(f, c, i, _FACTORS)
+        f.end_loop()
+    return f.finish(emitter)
+
+
+def _multiply_rows(f: RoutineWriter, c: str, first: str, width: int) -> None:
+    """Add what the lower triangle has in neighbouring rows, and its mirror image, to the product.
+
+    Args:
+        f: the function.
+        c: which copy of the matrix.
+        first: the number of the first row.
+        width: the number of rows.
+    """
+    x, y = f.column("%x", c), f.column("%y", c)
+    places = [f.add(first, str(r)) for r in range(width)]
+    rows, mine = [f.row("%a", place, c) for place in places], [f.load(x(p)) for p in places]
+    sums = [f.zero] * width
+    if first != "0":
+        j, *sums = f.loop("0", first, 1, ((f.kind, f.zero),) * width)
+        entries = [f.load(row(j)) for row in rows]
+        # The product has what is above the diagonal by the mirror image of these entries.
+        other, address = f.load(x(j)), y(j)
+        above = f.load(address)
+        for entry, factor in zip(entries, mine, strict=True):
+            above = f.fused(entry, factor, above)
+        f.store(above, address)
+        f.end_loop(*(f.fused(e, other, s) for e, s in zip(entries, sums, strict=True)))
+    own = {(r, s): f.load(rows[r](places[s])) for r in range(width) for s in range(r + 1)}
+    for r, sum_ in enumerate(sums):
+        for s in range(width):
+            sum_ = f.fused(own[max(r, s), min(r, s)], mine[s], sum_)
+        f.store(sum_, y(places[r]))
+
+
+def _diagonal_sum(
+    emitter: Emitter, code: str, sizes: tuple[int, int, int], copy: bool = False
+) -> str:
+    """Return the function that adds to the last entries of a matrix's diagonal.
+
+    It works in place, or on the lower triangle of a copy.
+    """
+    n, above, _ = sizes
+    name, operands = f"{WITH_DIAGONAL}{'.copy' * copy}", f"%a %d{' %from' * copy}"
+    f = RoutineWriter(emitter, name, code, operands, sizes)
+    c = f.each_copy()
+    for first, end in ((0, above), (above, n)):
+        if first == end or (end == above and not copy):
+            continue
+        [i] = f.loop(str(first), str(end))
+        row = f.row("%a", i, c)
+        source = f.row("%from", i, c) if copy else row
+        if copy:
+            [j] = f.loop("0", i)
+            f.store(f.load(source(j)), row(j))
+            f.end_loop()
+        entry = f.load(source(i))
+        if end == n:
+            added = f.load(f.column("%d", c)(f.add(i, str(-above))))
+            entry = f.apply("fadd", entry, added)
+        f.store(entry, row(i))
+        f.end_loop()
     return f.finish(emitter)
 
 
