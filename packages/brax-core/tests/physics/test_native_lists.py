@@ -1,5 +1,8 @@
 """Lists of flagged rows, work in chunks, and symmetric matrices in translated kernels."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -299,29 +302,29 @@ def test_parts_of_a_products_derivative_are_no_such_product(of):
     x, dx, weight = rng.normal(size=(3, 12, 1, 37)).astype(np.float32)
 
     def derivatives(a, x, da, dx, weight):
-        def of_matrix(a):
-            return multiplied(a, x)
-
-        def of_vector(x):
-            return multiplied(a, x)
-
-        function, at, by = {
-            "matrix": (of_matrix, (a,), (da,)),
-            "vector": (of_vector, (x,), (dx,)),
+        given: dict[str, tuple[Callable[..., jax.Array], tuple[Any, ...], tuple[Any, ...]]] = {
+            "matrix": (lambda a: multiplied(a, x), (a,), (da,)),
+            "vector": (lambda x: multiplied(a, x), (x,), (dx,)),
             "both": (multiplied, (a, x), (da, dx)),
-        }[of]
+        }
+        function, at, by = given[of]
         slopes = jax.vjp(function, *at)[1](weight)
-        along = sum(
-            jnp.sum(s * d, axis=tuple(range(d.ndim - 1))) for s, d in zip(slopes, by, strict=True)
+        axes = [tuple(range(d.ndim - 1)) for d in by]
+        products = [jnp.sum(s * d, axis=k) for s, d, k in zip(slopes, by, axes, strict=True)]
+        forward = jax.jvp(function, at, by)[1]
+        pushed = jax.linearize(
+            lambda t: function(*jax.tree.map(lambda a, d: a + t * d, at, by)), 0.0
         )
-        return jax.linearize(function, *at)[1](*by), along[None], flagged(x[:, 0] > 0, 4)[1]
+        count = flagged(x[:, 0] > 0, 4)[1]
+        return forward, pushed[1](1.0), sum(products[1:], products[0])[None], count
 
     share = {"matrix": (1, 0), "vector": (0, 1), "both": (1, 1)}[of]
     wanted = share[0] * np.einsum("ijcb,jcb->icb", change, x)
     wanted = wanted + share[1] * np.einsum("ijcb,jcb->icb", matrix, dx)
     for run in (translated, by_xla):
-        forward, along, _ = run(derivatives, [matrix, x, change, dx, weight])
+        forward, pushed, along, _ = run(derivatives, [matrix, x, change, dx, weight])
         np.testing.assert_allclose(forward, wanted, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(pushed, wanted, rtol=1e-4, atol=1e-3)
         np.testing.assert_allclose(along[0], np.sum(wanted * weight, (0, 1)), rtol=1e-3, atol=1e-2)
 
 
