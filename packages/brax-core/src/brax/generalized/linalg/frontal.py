@@ -26,7 +26,7 @@ from brax.generalized.smooth_dynamics.structure import Block, Structure
 from brax.kernels.fusion_barrier import fusion_barrier
 
 Front = FrontRows | jax.Array
-"""The front of a block: rows of the lower triangle, or for a large block one symmetric array."""
+"""The front of a block: rows of the lower triangle, or for a large block one array that has it."""
 
 Factor = list[list[UnrolledPivot] | blocked.BlockedPivots]
 """For each block, the pivots of its places."""
