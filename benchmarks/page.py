@@ -21,7 +21,8 @@ def text(report: Mapping[str, Any], name: str) -> str:
     loads = [c["load"] for c in report["cells"].values() if "load" in c]
     busy = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "unknown"
     lines = [
-        f"`{report['command']}`, {report['date'][:10]}, commit {', '.join(commits)}",
+        f"`{report['command']}`, {report['date'][:10]},",
+        *textwrap.wrap(f"commit {', '.join(commits)}", 100),
         f"([the report](../benchmarks/results/{name}.json)).",
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory']} GiB, "
         f"on {machine['platform']}; load average {busy}.",
