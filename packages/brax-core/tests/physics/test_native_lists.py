@@ -214,6 +214,12 @@ def matrices(size, copies, batch, dtype):
     return matrix.astype(dtype), rows.astype(dtype)
 
 
+def lower_only(matrix):
+    """Return a matrix with sevens above the diagonal, where anything may be."""
+    lower = np.tri(len(matrix), dtype=bool)[:, :, None, None]
+    return np.where(lower, matrix, np.float32(7.0))
+
+
 @pytest.mark.parametrize("above", [0, 4])
 @pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
 def test_elimination_leaves_l_d_and_the_rest(above, copies, batch):
@@ -225,9 +231,8 @@ def test_elimination_leaves_l_d_and_the_rest(above, copies, batch):
         return rows, inverse, *([left] if above else []), flagged(x > 0, 4)[1]
 
     for run in (translated, by_xla):
-        # Above the diagonal is anything: it does not count.
-        given = np.where(np.tri(12, dtype=bool)[:, :, None, None], matrix, 7.0)
-        rows, inverse, *left, _ = run(factors, [given.astype(np.float32), np.ones((5, batch))])
+        given = [lower_only(matrix), np.ones((5, batch))]
+        rows, inverse, *left, _ = run(factors, given)
         np.testing.assert_array_equal(np.asarray(rows)[:above], 0.0)
         for c in range(copies):
             for k in range(batch):
@@ -271,12 +276,6 @@ def test_substitution_solves_what_is_eliminated(above, copies, batch):
                     by = np.linalg.solve(others[:, :, c, k], load[above:, c, k])
                     rest = load[:above, c, k] - first[:, :, c, k] @ by
                     np.testing.assert_allclose(left[0][:, c, k], rest, rtol=1e-4, atol=1e-4)
-
-
-def lower_only(matrix):
-    """Return a matrix with sevens above the diagonal, where anything may be."""
-    lower = np.tri(len(matrix), dtype=bool)[:, :, None, None]
-    return np.where(lower, matrix, np.float32(7.0))
 
 
 @pytest.mark.parametrize("size", [8, 11, 13, 14])

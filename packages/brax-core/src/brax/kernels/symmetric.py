@@ -1,8 +1,9 @@
 """Symmetric matrices of each environment: sums of outer products, products, and factorization.
 
 The arrays are (rows, rows, copies, batch), and only the lower triangle counts. On a CPU the code
-generator calls loops of its own for these functions, which pass over entries that are zero in all
-lanes: so the sparsity that a tree of links leaves is used, whichever contacts there are.
+generator calls loops of its own for these functions. But for products and diagonals they pass over
+entries that are zero in all lanes: so the sparsity that a tree of links leaves is used, whichever
+contacts there are.
 """
 
 import math
@@ -64,8 +65,7 @@ def multiplied(matrix: jax.Array, x: jax.Array) -> jax.Array:
 
     def multiplied(matrix: jax.Array, x: jax.Array) -> jax.Array:
         lower = np.tri(len(matrix), dtype=bool)[:, :, None, None]
-        strict = np.tri(len(matrix), k=-1, dtype=bool)[:, :, None, None]
-        whole = jnp.where(lower, matrix, jnp.where(strict, matrix, 0.0).swapaxes(0, 1))
+        whole = jnp.where(lower, matrix, matrix.swapaxes(0, 1))
         return jnp.sum(whole * x, axis=1)
 
     return jax.jit(multiplied)(matrix, x)

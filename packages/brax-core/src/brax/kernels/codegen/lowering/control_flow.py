@@ -47,14 +47,7 @@ from brax.kernels.codegen.lowering.registry import Takes, lowering_rule, operati
 from brax.kernels.compaction import FLAGGED
 from brax.kernels.joined_trees import ADDED_AT, SOLVED_JOINTLY
 from brax.kernels.skip import UNREAD, WHERE_NEEDED
-from brax.kernels.symmetric import (
-    BACKWARD,
-    ELIMINATED,
-    FORWARD,
-    MULTIPLIED,
-    OUTER_SUMS,
-    WITH_DIAGONAL,
-)
+from brax.kernels.symmetric import OUTER_SUMS
 
 _function_rule = functools.partial(lowering_rule, takes=Takes.FUNCTIONS)
 
@@ -177,11 +170,13 @@ def _call(
     if of_call == UNREAD:
         return [_Unread(x) for x in operands]
     # A derivative has the function's name but other operands, and nobody may need some result:
-    # then the function is inlined.
+    # then the function is inlined, as it is where its rule declines.
     rule, operand_counts, counts = _FUNCTIONS.get(of_call, (None, (), ()))
     whole = len(operands) in operand_counts and len(eqn.outvars) in counts
     if rule and emitter.loops and whole and _is_batched(eqn):
-        return rule(emitter, eqn, free, *operands)
+        found = rule(emitter, eqn, free, *operands)
+        if found is not None:
+            return found
     return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
 
 
@@ -735,15 +730,6 @@ def _outer_sums(
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 
 
-def _multiplied(
-    emitter: Emitter, eqn: Any, free: LastRead, matrix: ElementArray, x: ElementArray
-) -> list[ElementArray]:
-    """Lower `brax.kernels.symmetric.multiplied`, or a part of its derivative with its name."""
-    if matrix.ndim != x.ndim + 1:
-        return lower_jaxpr(emitter, *jax_internals.called(eqn), [matrix, x])
-    return symmetric.multiplied(emitter, eqn, free, matrix, x)
-
-
 def _row(
     emitter: Emitter, x: ElementArray, at: Value, code: str, read_only: bool = False
 ) -> ElementArray:
@@ -844,19 +830,13 @@ class _StackedValue:
         return self._emitter.load(self._slot, self._code, self._wide, i)
 
 
-_FUNCTIONS: dict[
-    str, tuple[Callable[..., list[ElementArray]], tuple[int, ...], tuple[int, ...]]
-] = {
+_FUNCTIONS: symmetric.FunctionRules = {
     FLAGGED: (_flagged, (1,), (2,)),
-    ELIMINATED: (symmetric.eliminated, (1,), (2, 3)),
     OUTER_SUMS: (_outer_sums, (4,), (1,)),
     ADDED_AT: (joined_trees.added_at, (4,), (1,)),
     # One, two or three kinds of contacts.
     SOLVED_JOINTLY: (joined_trees.solved_jointly, (7, 11, 15), (1,)),
-    FORWARD: (symmetric.substituted_forward, (3,), (1, 2)),
-    BACKWARD: (symmetric.substituted_backward, (2, 3), (1,)),
-    MULTIPLIED: (_multiplied, (2,), (1,)),
-    WITH_DIAGONAL: (symmetric.with_diagonal, (2,), (1,)),
+    **symmetric.RULES,
 }
 """Rules of functions that are recognized by their names, with the numbers of their operands and
 results."""

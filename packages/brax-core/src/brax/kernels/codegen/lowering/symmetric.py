@@ -102,8 +102,11 @@ def substituted_backward(
 
 def multiplied(
     emitter: Emitter, eqn: Any, free: LastRead, matrix: ElementArray, x: ElementArray
-) -> list[ElementArray]:
+) -> list[ElementArray] | None:
     """Lower `brax.kernels.symmetric.multiplied`."""
+    # A part of its derivative has as many operands, but may have the vector first.
+    if matrix.ndim != x.ndim + 1:
+        return None
     code, (n, copies, *_) = code_of(eqn.outvars[0].aval.dtype), x.shape
     given = [in_memory(emitter, each, code) for each in (matrix, x)]
     out = new_buffer(emitter, x.shape, code)
@@ -614,28 +617,24 @@ def _diagonal_sum(
 ) -> str:
     """Return the function that adds to the last entries of a matrix's diagonal.
 
-    It works in place, or on the lower triangle of a copy.
+    It works in place, or on a copy of the lower triangle.
     """
     n, above, _ = sizes
     name, operands = f"{WITH_DIAGONAL}{'.copy' * copy}", f"%a %d{' %from' * copy}"
     f = RoutineWriter(emitter, name, code, operands, sizes)
     c = f.each_copy()
-    for first, end in ((0, above), (above, n)):
-        if first == end or (end == above and not copy):
-            continue
-        [i] = f.loop(str(first), str(end))
-        row = f.row("%a", i, c)
-        source = f.row("%from", i, c) if copy else row
-        if copy:
-            [j] = f.loop("0", i)
-            f.store(f.load(source(j)), row(j))
-            f.end_loop()
-        entry = f.load(source(i))
-        if end == n:
-            added = f.load(f.column("%d", c)(f.add(i, str(-above))))
-            entry = f.apply("fadd", entry, added)
-        f.store(entry, row(i))
+    if copy:
+        [i] = f.loop("0", str(n))
+        source, row = f.row("%from", i, c), f.row("%a", i, c)
+        [j] = f.loop("0", f.add(i, "1"))
+        f.store(f.load(source(j)), row(j))
         f.end_loop()
+        f.end_loop()
+    [i] = f.loop(str(above), str(n))
+    address = f.row("%a", i, c)(i)
+    added = f.load(f.column("%d", c)(f.add(i, str(-above))))
+    f.store(f.apply("fadd", f.load(address), added), address)
+    f.end_loop()
     return f.finish(emitter)
 
 
@@ -684,3 +683,19 @@ def _backward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, i
     f.store(total, x(i))
     f.end_loop()
     return f.finish(emitter)
+
+
+FunctionRules = dict[
+    str, tuple[Callable[..., list[ElementArray] | None], tuple[int, ...], tuple[int, ...]]
+]
+"""For each name of a function its rule, which returns None to have it inlined, and the numbers of
+operands and of results with which the rule is tried."""
+
+RULES: FunctionRules = {
+    ELIMINATED: (eliminated, (1,), (2, 3)),
+    FORWARD: (substituted_forward, (3,), (1, 2)),
+    BACKWARD: (substituted_backward, (2, 3), (1,)),
+    MULTIPLIED: (multiplied, (2,), (1,)),
+    WITH_DIAGONAL: (with_diagonal, (2,), (1,)),
+}
+"""The rules of this module."""
