@@ -12,9 +12,15 @@ def by_xla(fun, args):
     return jax.jit(lambda *x: fun(*x))(*args)
 
 
-def translated(fun, args):
-    """Return the same results from a kernel, and require that the function is translated."""
-    kernel, form = kernel_of(fun, args), form_of(args)
+def translated(fun, args, known=()):
+    """Return the same results from a kernel, and require that the function is translated.
+
+    Args:
+        fun: the function.
+        args: its operands.
+        known: of each operand, its numbers if they are known while the program is lowered.
+    """
+    kernel, form = kernel_of(fun, args), form_of(args)._replace(known=known)
     assert cpu.supports(kernel, form).native
     return jax.jit(cpu.compile(kernel, form))(*args)
 

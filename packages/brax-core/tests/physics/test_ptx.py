@@ -58,9 +58,12 @@ def ran(fun, args, known=()):
 
 
 def require_same_bits(fun, args, known=()):
-    """Require of a kernel's PTX the bits of the CPU's kernel, and return the PTX; see `ran`."""
+    """Require of a kernel's PTX the bits of the CPU's kernel, and return the PTX; see `ran`.
+
+    Both know the same numbers: what is known may change the sign of a zero.
+    """
     got, code = ran(fun, args, known)
-    for x, y in zip(got, translated(fun, args), strict=True):
+    for x, y in zip(got, translated(fun, args, known), strict=True):
         assert ptx_lab.same(x, y).all()
     return code
 

@@ -26,6 +26,7 @@ from brax.kernels.codegen.call import (
 )
 from brax.kernels.codegen.emitter import TooLong, Unsupported
 from brax.kernels.codegen.explain import Outcome
+from brax.kernels.codegen.folding import Pattern, pattern
 from brax.kernels.codegen.translate import translate
 
 # The measurements behind these thresholds are in docs/performance-model.md.
@@ -44,6 +45,9 @@ MAX_SPILLED_SHARES = (1.0, 0.5), (0.5, 0.25)
 and in loops, of a kernel that is compiled quickly, and of one that is compiled with optimization.
 The shares measured in steps and their derivatives are up to 0.19 and 0.10, 0.38 and 0.17."""
 
+MAX_KNOWN_ELEMENTS = 4096
+"""Largest number of elements of an operand whose zeros and ones the kernel knows."""
+
 MIN_OPTIMIZED_BATCH = 64
 """Smallest batch for which a kernel is compiled with optimization, not quickly."""
 
@@ -52,22 +56,29 @@ MIN_OPTIMIZED_ELEMENTS = 50_000
 it, LLVM keeps each value on the stack."""
 
 
+Patterns = tuple[Pattern | None, ...]
+"""What is known of the numbers of each operand; None if nothing is."""
+
+
 def supports(kernel: Kernel, form: Form) -> Outcome:
     """Return the outcome of a kernel's translation; its reason is empty if there is a function."""
     _, outcome = attempted(kernel, lambda: kernel.check(form))
     if outcome.native:
-        _, outcome = _function(kernel, kernel.batched(form), form.size, form.devices == 1)
+        _, outcome = _function(
+            kernel, kernel.batched(form), _patterns(kernel, form), form.size, form.devices == 1
+        )
     explain.note(outcome)
     return outcome
 
 
 def compile(kernel: Kernel, form: Form) -> Local:
     """Return a function of all operands that adds a call of the native function to a program."""
+    patterns = _patterns(kernel, form)
 
     def local(*operands: jax.Array) -> list[jax.Array]:
         size = max(x.shape[-1] for x in operands)
         batched = tuple(x.shape[-1] == size for x in operands)
-        name, _ = _function(kernel, batched, size, form.devices == 1)
+        name, _ = _function(kernel, batched, patterns, size, form.devices == 1)
         assert name is not None
         results = [
             jax.ShapeDtypeStruct((size, *a.shape[:-1]), a.dtype) for a in kernel.closed.out_avals
@@ -83,13 +94,14 @@ def compile(kernel: Kernel, form: Form) -> Local:
 
 
 def _function(
-    kernel: Kernel, batched: tuple[bool, ...], size: int, threads: bool
+    kernel: Kernel, batched: tuple[bool, ...], patterns: Patterns, size: int, threads: bool
 ) -> tuple[str | None, Outcome]:
     """Return the name of the native function for a batch, compiled if it is new, and the outcome.
 
     Args:
         kernel: the kernel.
         batched: whether each operand has a batch.
+        patterns: what is known of each operand's numbers.
         size: the size of the batch.
         threads: whether the function may share the batch among threads.
 
@@ -102,29 +114,35 @@ def _function(
     # A power of two, at most the batch: all batches that fill a register share one function.
     lanes = 1 << min(max_bytes // kernel.itemsize(), size).bit_length() - 1
     opt_level = int(size >= MIN_OPTIMIZED_BATCH or kernel.elements > MIN_OPTIMIZED_ELEMENTS)
-    key = "cpu", batched, lanes, opt_level, threads
+    key = "cpu", batched, patterns, lanes, opt_level, threads
     if key not in kernel.made:
         # A failure is kept too, so that it is not tried again.
         kernel.made[key] = attempted(
-            kernel, lambda: _compiled(kernel, batched, lanes, opt_level, threads)
+            kernel, lambda: _compiled(kernel, batched, patterns, lanes, opt_level, threads)
         )
     name, outcome = kernel.made[key]
     summaries = dump.explained.get()
     if summaries is not None and name is not None and name not in summaries:
         # The text is not kept: it may be as long as half a million instructions.
-        text = _translated(kernel, batched, lanes, opt_level)
+        text = _translated(kernel, batched, patterns, lanes, opt_level)
         summaries[name] = dump.stages(kernel.title, kernel.closed, text, opt_level).summary
     return name, outcome
 
 
 def _compiled(
-    kernel: Kernel, batched: tuple[bool, ...], lanes: int, opt_level: int, threads: bool
+    kernel: Kernel,
+    batched: tuple[bool, ...],
+    patterns: Patterns,
+    lanes: int,
+    opt_level: int,
+    threads: bool,
 ) -> str:
     """Compile a kernel; return the name of its function.
 
     Args:
         kernel: the kernel.
         batched: whether each operand has a batch.
+        patterns: what is known of each operand's numbers.
         lanes: environments that an instruction works on.
         opt_level: LLVM's optimization level, 0 or 1.
         threads: whether to share the batch among threads.
@@ -136,7 +154,7 @@ def _compiled(
     operands = [_layout(v.aval, mine) for v, mine in zip(jaxpr.invars, batched, strict=True)]
     results = [_layout(v.aval, True) for v in jaxpr.outvars]
     handler = ffi.ffi_handler(operands, results, lanes, threads)
-    translated = _translated(kernel, batched, lanes, opt_level)
+    translated = _translated(kernel, batched, patterns, lanes, opt_level)
     text = f"{translated}\n{handler}"
     # Equal kernels share a function, and its file in the cache, by a hash of their text.
     name = "brax_" + hashlib.sha256(f"{opt_level} {text}".encode()).hexdigest()[:32]
@@ -145,7 +163,13 @@ def _compiled(
     return name
 
 
-def _translated(kernel: Kernel, batched: tuple[bool, ...], lanes: int, opt_level: int) -> str:
+def _translated(
+    kernel: Kernel,
+    batched: tuple[bool, ...],
+    patterns: Patterns,
+    lanes: int,
+    opt_level: int,
+) -> str:
     """Return the kernel's LLVM text, with loops if it is long or if it would not fit on the stack.
 
     Raises:
@@ -160,9 +184,24 @@ def _translated(kernel: Kernel, batched: tuple[bool, ...], lanes: int, opt_level
         max_values = min(MAX_INSTRUCTIONS, int(room / share))
         with contextlib.suppress(TooLong), without_garbage_collection():
             return translate(
-                kernel.closed, batched, lanes, min_elements, max_values, MAX_INSTRUCTIONS
+                kernel.closed,
+                batched,
+                lanes,
+                min_elements,
+                max_values,
+                MAX_INSTRUCTIONS,
+                patterns,
             )
     raise Unsupported("too many instructions")
+
+
+def _patterns(kernel: Kernel, form: Form) -> Patterns:
+    """Return what is known of the numbers of each operand that is read."""
+    found = kernel.used(form.known or (None,) * len(form.sizes))
+    return tuple(
+        None if k is None or mine or np.size(k.array) > MAX_KNOWN_ELEMENTS else pattern(k.array)
+        for k, mine in zip(found, kernel.batched(form), strict=True)
+    )
 
 
 def _layout(aval: Any, batched: bool) -> ffi.ArrayLayout:

@@ -149,6 +149,8 @@ class Emitter:
         """Names of the module's constant arrays, by their text."""
         self.loops: Any = None
         """The `loops.Loops` of a kernel with large arrays in memory; None if all is unrolled."""
+        self.known: dict[str, float] = {}
+        """The numbers that `folding` knows of an operand's elements, by the names of the values."""
         self._once: list[bool] = []
         """For each loop of the kernel around the next instruction, whether it is a branch."""
         self._factors: dict[str, tuple[Value, Value]] = {}

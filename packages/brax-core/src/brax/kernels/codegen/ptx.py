@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, code_of
+from brax.kernels.codegen.folding import folded, pattern
 from brax.kernels.codegen.ir import text_of
 from brax.kernels.codegen.loops import Loops
 from brax.kernels.codegen.schedule import scheduled
@@ -80,12 +81,13 @@ def translate(
         casts.append(f"{at} = addrspacecast ptr addrspace(1) {at}.given to ptr")
         return at
 
-    lower_kernel(emitter, closed, batched, address)
+    patterns = [None if x is None else pattern(x) for x in known]
+    lower_kernel(emitter, closed, batched, address, patterns)
     head, body = emitter.blocks
     # There is no loop over the batch: each thread computes what environments share.
     memory = emitter.buffer_sizes.keys() | emitter.slots.keys()
     groups, places, used = allocate_stack(
-        list(scheduled([*head, *body], memory)), emitter.buffer_sizes
+        list(scheduled(folded([*head, *body], emitter.known), memory)), emitter.buffer_sizes
     )
     registers = [f"@llvm.nvvm.read.ptx.sreg.{x}" for x in _THREAD]
     return "\n".join(

@@ -19,6 +19,7 @@ import numpy as np
 
 from brax.kernels.codegen import ffi, ir
 from brax.kernels.codegen.emitter import Buffer, Emitter, Routine, TooLong, Value, code_of
+from brax.kernels.codegen.folding import Pattern, folded
 from brax.kernels.codegen.ir import Effect, Group, Instruction, Type, text_of
 from brax.kernels.codegen.loops import Loops, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
@@ -38,6 +39,7 @@ def translate(
     min_elements: int = 0,
     max_values: int = 0,
     max_lines: int = 0,
+    known: Sequence[Pattern | None] = (),
 ) -> str:
     """Translate a kernel to an LLVM module.
 
@@ -49,6 +51,7 @@ def translate(
             unroll all operations.
         max_values: the largest number of values; 0 for no limit.
         max_lines: the largest number of instructions; 0 for no limit.
+        known: what is known of each operand's numbers; empty if nothing is known of any.
 
     Returns:
         A module with `void kernel(ptr in, ptr out, ptr next, ptr batch)`: the arrays of the
@@ -63,7 +66,7 @@ def translate(
     emitter = Emitter(lanes, ffi.PART, max_values)
     if min_elements:
         emitter.loops = Loops(emitter, min_elements)
-    lower_kernel(emitter, closed, batched, functools.partial(_array_address, emitter))
+    lower_kernel(emitter, closed, batched, functools.partial(_array_address, emitter), known)
     return _module(emitter, max_lines)
 
 
@@ -72,6 +75,7 @@ def lower_kernel(
     closed: Any,
     batched: Sequence[bool],
     address: Callable[[str, int], str],
+    known: Sequence[Pattern | None] = (),
 ) -> None:
     """Emit the instructions of a kernel: load the operands, compute, and store the results.
 
@@ -80,14 +84,15 @@ def lower_kernel(
         closed: the closed jaxpr.
         batched: whether each operand has a batch.
         address: returns the address of operand (`in`) or result (`out`) number k.
+        known: what is known of each operand's numbers; empty if nothing is known of any.
 
     Raises:
         Unsupported: if an operation has no lowering rule.
         TooLong: if there are too many values.
     """
     jaxpr = closed.jaxpr
-    both = enumerate(zip(jaxpr.invars, batched, strict=True))
-    operands = [_operand(emitter, address("in", k), var, mine) for k, (var, mine) in both]
+    each = zip(jaxpr.invars, batched, known or (None,) * len(batched), strict=True)
+    operands = [_operand(emitter, address("in", k), *given) for k, given in enumerate(each)]
     results = lower_jaxpr(emitter, jaxpr, closed.consts, operands)
     # Results are stored element by element, so those in memory are loaded first.
     if emitter.loops:
@@ -110,8 +115,9 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     # `spring` compiles in 0.6 of the time.
     begin, end = _loop_head(emitter.lanes), _loop_end(emitter.lanes)
     memory = emitter.buffer_sizes.keys() | emitter.slots.keys()
+    simplified = folded([*head, begin, *body], emitter.known)
     groups, places, used = allocate_stack(
-        [*scheduled([*head, begin, *body], memory), end], emitter.buffer_sizes
+        [*scheduled(simplified, memory), end], emitter.buffer_sizes
     )
     loop = groups.index(begin)
     before, inside = (
@@ -211,7 +217,9 @@ def _loop_end(lanes: int) -> Group:
     )
 
 
-def _operand(emitter: Emitter, address: str, var: Any, batched: bool) -> ElementArray:
+def _operand(
+    emitter: Emitter, address: str, var: Any, batched: bool, known: Pattern | None
+) -> ElementArray:
     """Return the elements of an operand: loaded, or left in memory if they are many."""
     code = code_of(var.aval.dtype)
     out = np.empty(element_shape(var.aval.shape), object)
@@ -220,7 +228,10 @@ def _operand(emitter: Emitter, address: str, var: Any, batched: bool) -> Element
         wide = batched and emitter.lanes > 1
         return buffer_array(Buffer(address, code, wide, int(batched), batched), out.shape)
     for j, at in enumerate(np.ndindex(out.shape)):
-        out[at] = _load_operand(emitter, address, j, code, batched)
+        value = _load_operand(emitter, address, j, code, batched)
+        out[at] = value
+        if known is not None and (number := known[j]) is not None:
+            emitter.known[str(value)] = number
     return out
 
 
