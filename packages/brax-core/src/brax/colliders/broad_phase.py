@@ -3,7 +3,7 @@
 At each state, every collider lists the pairs whose gap may be within their margin, by its lower
 bound (`bounds`), and tests those. Of the contact points that the colliders find, those within their
 margin are listed. The lists change as the model moves. Their lengths are fixed because the shapes
-of arrays are; what is not filled is passed over in chunks.
+of arrays are; what is not filled is passed over.
 """
 
 import functools
@@ -46,9 +46,6 @@ otherwise."""
 MIN_LISTED_POINTS = 48
 """Number of possible contact points from which on the active ones are listed at each state."""
 
-MAX_CHUNK = 4
-"""Most pairs or contacts that are worked on together, or passed over together."""
-
 BOXED_PAIRS = 16
 """Least number of pairs of a group that are first compared by boxes along the world's axes."""
 
@@ -67,7 +64,7 @@ boxes in a heap have up to 1.7 and 4.3 of them each, in MuJoCo."""
 class ListedContacts(NamedTuple):
     """The listed contacts of one `condim`, in the order of colliders and of their pairs.
 
-    Nobody may read what belongs to a chunk without contacts; `whole` is for those who read all.
+    Nobody may read an empty one; `whole` is for those who read all.
     """
 
     touch: Touch
@@ -108,19 +105,7 @@ def lists_contacts(sys: System) -> bool:
 def contact_widths(sys: System) -> dict[int, int]:
     """Return the length of the lists of contacts, by their dimension."""
     pairs, points = _limits(sys)
-    # A bound that was asked for is kept; else the list has room for whole chunks.
-    room = _whole if not sys.opt.max_contact_points else int
-    return {width: room(min(n, points)) for width, n in _widths(sys, pairs).items()}
-
-
-def _whole(n: int) -> int:
-    """Return the least number of rows in whole chunks."""
-    return -(-n // MAX_CHUNK) * MAX_CHUNK
-
-
-def chunk_size(rows: int) -> int:
-    """Return the size of the chunks of some rows, which divides their number."""
-    return next(n for n in range(MAX_CHUNK, 0, -1) if rows % n == 0)
+    return {width: min(n, points) for width, n in _widths(sys, pairs).items()}
 
 
 def _limits(sys: System) -> tuple[int, int]:
@@ -208,11 +193,10 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
             first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
             return _Listed(_beyond(touch, place < count), pair, number, (first, second))
 
-        size = chunk_size(most)
-        chunks = in_chunks((jnp.arange(most, dtype=jnp.int32)[:, None], index), most // size)
+        chunks = in_chunks((jnp.arange(most, dtype=jnp.int32)[:, None], index), most)
         none = empty(filled, jax.tree.map(lambda x: x[0], chunks))
         none = none._replace(touch=_beyond(none.touch, jnp.zeros_like(none.touch.dist, bool)))
-        listed = map_needed(chunks_needed(count, most, size), filled, chunks, unread(none))
+        listed = map_needed(rows_needed(count, most), filled, chunks, unread(none))
         listed = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), listed)
         # More points than are kept may be within reach, and more pairs than are tested.
         more = found - count + total(jnp.sum(t.overflow, axis=0, keepdims=True) for t in parts)
@@ -229,9 +213,9 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
     return out
 
 
-def chunks_needed(count: jax.Array, rows: int, size: int) -> jax.Array:
-    """Return whether each chunk has one of the first `count` rows, (chunks, batch)."""
-    return jnp.arange(0, rows, size)[:, None] < count
+def rows_needed(count: jax.Array, rows: int) -> jax.Array:
+    """Return whether each row of a list is one of the first `count`, (rows, batch)."""
+    return jnp.arange(rows)[:, None] < count
 
 
 def _beyond(touch: Touch, some: jax.Array) -> Touch:
@@ -250,7 +234,7 @@ def links_of(sys: System, geoms: jax.Array) -> jax.Array:
 
 
 class _Listed(NamedTuple):
-    """A chunk of contacts, (rows of a chunk, batch); see `ListedContacts`."""
+    """Some contacts, (contacts, batch); see `ListedContacts`."""
 
     touch: Touch
     pair: jax.Array
@@ -339,13 +323,10 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
             for a, b in itertools.pairwise(ends)
         ]
     )
-    most = _whole(entry.kept)
+    most, points = entry.kept, entry.collider.n_contacts
     place, found = flagged(near, most)
-    index = picked(number, place)
-    count, points = jnp.minimum(found, entry.kept), entry.collider.n_contacts
+    index, count = picked(number, place), jnp.minimum(found, most)
     overflow = found - count
-    # The program of convex shapes is long: it is there for one pair, not for several.
-    size = 1 if entry.is_long else chunk_size(most)
 
     def shapes(index: jax.Array) -> list[Shape]:
         """Return the shapes of both sides of some pairs."""
@@ -358,7 +339,7 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         # Most pairs whose bounds overlap are apart, which a few support points tell. Those that are
         # left are listed anew, so that the long program runs for as few pairs as there are.
         apart = _are_apart(entry, entry.search, shapes, reach, (index, count))
-        place, count = flagged(~apart & (jnp.arange(most)[:, None] < count), most)
+        place, count = flagged(~apart & rows_needed(count, most), most)
         index = picked(index, place)
 
     def test(given: tuple[jax.Array, jax.Array]) -> tuple[_Points, jax.Array, jax.Array]:
@@ -375,12 +356,12 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         )
         return _Points(touch, whole, number), near, dimension
 
-    some = jnp.arange(most)[:, None] < count
-    chunks = in_chunks((index, some), most // size)
-    nothing, nowhere, no_width = empty(test, (index[:size], some[:size]))
+    some = rows_needed(count, most)
+    chunks = in_chunks((index, some), most)
+    nothing, nowhere, no_width = empty(test, (index[:1], some[:1]))
     none = unread(nothing), nowhere, unread(no_width)
-    found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
-    # Axes (chunks, points, pairs, batch) become (all points, batch).
+    found_there = map_needed(some, test, chunks, none)
+    # Axes (pairs, points, 1, batch) become (all points, batch).
     points_there, near, width = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
     return _Tested(points_there, near, width, overflow)
 
@@ -423,7 +404,7 @@ def _near_pairs(
     gaps = [*(low - high2), *(low2 - high)]
     index, found = flagged(~(functools.reduce(jnp.maximum, gaps) >= reach), len(reach))
 
-    some = jnp.arange(len(reach))[:, None] < found
+    some = rows_needed(found, len(reach))
     if not bounds:
         return start + index, some
 
@@ -434,9 +415,8 @@ def _near_pairs(
         ]
         return _is_near(own, picked(reach, index))
 
-    size = chunk_size(len(reach))
-    needed, chunks = chunks_needed(found, len(reach), size), in_chunks(index, len(reach) // size)
-    near = map_needed(needed, near_of, chunks, empty(near_of, index[:size]))
+    chunks = in_chunks(index, len(reach))
+    near = map_needed(some, near_of, chunks, empty(near_of, index[:1]))
     return start + index, near.reshape(len(reach), -1) & some
 
 
@@ -471,7 +451,7 @@ def _are_apart(
         a, b = jax.lax.stop_gradient(shapes(index))
         return collider.are_apart(a, b, jax.lax.stop_gradient(picked(reach, pair[index])))
 
-    none, needed = empty(test, index[:1]), chunks_needed(count, most, 1)
+    none, needed = empty(test, index[:1]), rows_needed(count, most)
     return map_needed(needed, test, in_chunks(index, most), none).reshape(most, -1)
 
 

@@ -15,11 +15,10 @@ import numpy as np
 from brax.base import System
 from brax.colliders.broad_phase import (
     ListedContacts,
-    chunk_size,
-    chunks_needed,
     contact_widths,
     links_of,
     listed_contacts,
+    rows_needed,
 )
 from brax.colliders.interface import CollisionGroup, Touch
 from brax.colliders.narrow_phase import (
@@ -260,17 +259,16 @@ def _listed_constraints(
     dynamics: SmoothDynamics,
     contacts: ModelContacts,
 ) -> FamilyConstraints:
-    """Return the constraints of a family of listed contacts, chunk by chunk of its slots."""
+    """Return the constraints of a family of listed contacts, one slot after another."""
     near, order = _listed(sys, family, contacts)
     count = len(order)
-    chunk = chunk_size(count)
     mine = family._replace(
         slots=tuple(
-            s and s._replace(start=0, each=chunk, sides=s.sides[:, :, :chunk]) for s in family.slots
+            s and s._replace(start=0, each=1, sides=s.sides[:, :, :1]) for s in family.slots
         )
     )
 
-    def of_chunk(given: Any) -> FamilyConstraints:
+    def of_slot(given: Any) -> FamilyConstraints:
         touch, pair, geoms = given
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
         sliding = _relative_surface(contacts, geoms)
@@ -282,14 +280,14 @@ def _listed_constraints(
         )
         return found._replace(jacobian=joined)
 
-    chunks = in_chunks(rows((near.touch, near.pair, near.geoms), order), count // chunk)
-    idle = empty(of_chunk, jax.tree.map(lambda x: x[0], chunks))
+    chunks = in_chunks(rows((near.touch, near.pair, near.geoms), order), count)
+    idle = empty(of_slot, jax.tree.map(lambda x: x[0], chunks))
     # Ones keep the law's quotients finite where there is no contact.
     law = jax.tree.map(jnp.ones_like, idle.law).inactive()
-    needed = chunks_needed(near.filled, count, chunk)
-    # The solver reads what belongs to the chunks that are needed alone; others read the ends.
+    needed = rows_needed(near.filled, count)
+    # The solver reads what belongs to the slots that are needed alone; others read the ends.
     idle = unread(idle._replace(law=law))._replace(ends=idle.ends)
-    found = map_needed(needed, of_chunk, chunks, idle)
+    found = map_needed(needed, of_slot, chunks, idle)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found._replace(jacobian=()))
     whole: Any = tuple(j and ListedJacobian(needed, *j) for j in found.jacobian)
     return flat._replace(jacobian=whole)
