@@ -145,7 +145,7 @@ NEGATIVE = "%x = fneg <8 x float> %b"
     ],
 )
 def test_each_operation(instruction, left):
-    """What is left of it: a number, another value, or a shorter operation."""
+    """It leaves a number, another value, or a shorter operation."""
     known = {"%zero": 0.0, "%one": 1.0, "%minus": -1.0}
     store = (ir.store("%x", FLOATS, "%p"),)
     *kept, (stored,) = folding.folded([(instruction,), store], known)

@@ -57,7 +57,7 @@ it, LLVM keeps each value on the stack."""
 
 
 Patterns = tuple[Pattern | None, ...]
-"""What is known of the numbers of each operand; None if nothing is."""
+"""The known numbers of each operand; None if none are known."""
 
 
 def supports(kernel: Kernel, form: Form) -> Outcome:

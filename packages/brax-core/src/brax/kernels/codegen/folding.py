@@ -22,7 +22,7 @@ FOLDED = (0.0, 1.0, -1.0)
 """The numbers that a kernel knows."""
 
 Pattern = tuple[float | None, ...]
-"""What is known of each element of an operand: a number among `FOLDED`, or None."""
+"""For each element of an operand its number, if it is one of `FOLDED`; else None."""
 
 _CODES = {"float": "f4", "double": "f8"}
 
@@ -53,7 +53,7 @@ def folded(groups: Sequence[Group], known: Mapping[str, float]) -> list[Group]:
 
 
 class _Folding:
-    """What is known of each value so far."""
+    """The values that are known so far."""
 
     def __init__(self, known: Mapping[str, float]) -> None:
         self.numbers = dict(known)
