@@ -11,6 +11,7 @@ from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen import cpu, folding, ir
 from brax.kernels.codegen.call import Known
 from brax.kernels.codegen.ir import Instruction, Type, text_of
+from brax.kernels.skip import where_needed
 
 pytestmark = pytest.mark.usefixtures("code_generator")
 
@@ -39,6 +40,27 @@ def in_a_loop(a, shared):
     return lax.fori_loop(0, 3, step, (a, a + shared * 0.0))
 
 
+def carried(a, shared):
+    """Carry numbers that stay what they are, one that turns into another, and one that swaps."""
+
+    def step(i, carried):
+        x, still, later, left, right = carried
+        moved = x + still * a + later
+        return moved, still * a, later + left[0] - left[0] * right[0], right, left
+
+    zero, one = a * shared[:1], a * shared[:1] + shared[1:2]
+    return lax.fori_loop(0, 4, step, (a, zero, zero, one, zero))
+
+
+def needed(a, shared):
+    """Carry what only some environments change."""
+
+    def step(i, x):
+        return where_needed(a[:1] > 0, lambda x: x * shared[:1] + shared[1:2], x)
+
+    return lax.fori_loop(0, 3, step, a * shared[:1]), lax.fori_loop(0, 3, step, a)
+
+
 PROGRAMS = {
     "products": lambda a, c: (a * c, c * a, a * c * c[::-1], -(a * c), a * -c),
     "sums": lambda a, c: (a + c, c + a, a - c, c - a, c - (a - c), -a + c[:1] - a),
@@ -48,7 +70,14 @@ PROGRAMS = {
     "a dot product": lambda a, c: (jnp.sum(a * c, axis=0), jnp.sum(c[:3] * c[1:], axis=0) * a),
     "quotients": lambda a, c: (a / (c + 3), c / (a * a + 1), jnp.sqrt(c * c) * a),
     "choices": lambda a, c: (jnp.where(c > 0, a, c), jnp.where(a > 0, c, -c), jnp.maximum(a, c)),
+    "what is not finite": lambda a, c: (
+        a - jnp.inf * a,
+        jnp.minimum(a * c + jnp.inf, c),
+        c - jnp.inf,
+    ),
     "a loop": in_a_loop,
+    "what loops carry": carried,
+    "work that some need": needed,
 }
 
 
@@ -76,6 +105,21 @@ def test_a_dot_product_with_an_axis_is_no_work():
     np.testing.assert_array_equal(folded[0][0], a[2])
     assert plain[1].count("call <8 x float> @llvm.fma") == 2
     assert " fmul " not in folded[1] and "call <8 x float>" not in folded[1]
+
+
+def test_a_zero_that_a_loop_carries_is_no_work():
+    """Of friction on a level floor no component along the normal is left."""
+    a = jnp.asarray(np.random.default_rng(1).normal(size=(3, 20)), jnp.float32)
+    normal = jnp.asarray([[0.0], [0.0], [1.0]])
+
+    def friction(a, n):
+        """Add what is across the normal, three times."""
+        return (lax.fori_loop(0, 3, lambda i, f: f + (a - n * jnp.sum(a * n, 0)), 0 * a),)
+
+    (want, _), (got, text) = both(friction, [a, normal], (None, Known(normal[:, 0])))
+    np.testing.assert_array_equal(want[0], got[0])
+    np.testing.assert_array_equal(got[0][2], 0)
+    assert text.count(" fadd <8 x float>") == 2
 
 
 def test_only_zeros_and_ones_are_known():
@@ -135,6 +179,7 @@ NEGATIVE = "%x = fneg <8 x float> %b"
         (pair("fadd", "%one", "%one"), "0x4000000000000000"),
         (pair("fsub", "%a", "%zero"), "%a"),
         (pair("fsub", "%zero", "%b"), NEGATIVE),
+        (pair("fsub", "%b", "%b"), "0x0000000000000000"),
         (pair("fsub", "%a", "%b"), "%x = fsub <8 x float> %a, %b"),
         (call("%a", "%zero", "%b"), "%b"),
         (call("%one", "%b", "%zero"), "%b"),

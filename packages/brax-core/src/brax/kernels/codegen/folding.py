@@ -4,13 +4,17 @@ Of the numbers that environments share, many are exactly 0, 1 or -1: the normal 
 of a hinge, the orientation of a geom. A kernel knows which of them are, and what they are, but no
 other numbers. So models that differ in their masses or lengths share a kernel.
 
+A stack slot in which a loop carries a number counts as known if all that is stored there is one
+known number: on a level floor friction has no component along the normal, in any round.
+
 The pass works on instructions that the emitter has already chosen. So the same products are fused
 with sums whether numbers are known or not, and every result has the same bits, but for the sign of
-a zero, and for what is not finite: zero times infinity is zero here.
+a zero, and for what is not finite: zero times infinity, and infinity minus itself, are zero here.
 """
 
+import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +24,9 @@ from brax.kernels.codegen.ir import Effect, Group, Instruction, Type
 
 FOLDED = (0.0, 1.0, -1.0)
 """The numbers that a kernel knows."""
+
+MAX_FOLLOWED = 100_000
+"""Number of instructions from which on stack slots are not followed, which takes several passes."""
 
 Pattern = tuple[float | None, ...]
 """For each element of an operand its number, if it is one of `FOLDED`; else None."""
@@ -37,33 +44,50 @@ def pattern(numbers: Any) -> Pattern | None:
     return tuple(None if x is None else float(x) for x in own) if set(own) != {None} else None
 
 
-def folded(groups: Sequence[Group], known: Mapping[str, float]) -> list[Group]:
+def folded(
+    groups: Sequence[Group], known: Mapping[str, float], slots: Collection[str] = ()
+) -> list[Group]:
     """Return the instructions without those that known numbers make trivial.
 
     Args:
         groups: the instructions, each value before its uses but for phi nodes.
         known: numbers among `FOLDED`, by the names of the values that are loaded.
+        slots: the names of stack slots.
     """
-    if not known:
-        return list(groups)
-    folding = _Folding(known)
-    kept = [group for group in map(folding.simplified, groups) if group]
+    varying: set[str] = set() if len(groups) < MAX_FOLLOWED else set(slots)
+    while True:
+        folding = _Folding(known, slots, varying)
+        kept = [group for group in map(folding.simplified, groups) if group]
+        if folding.varying == varying:
+            break
+        # What was taken for the only number of a slot was not: begin anew without it.
+        varying = folding.varying
     # Phi nodes use values that come after them.
     return [tuple(map(folding.resolved, group)) for group in kept]
 
 
 class _Folding:
-    """The values that are known so far."""
+    """The values and slots that are known so far."""
 
-    def __init__(self, known: Mapping[str, float]) -> None:
+    def __init__(
+        self, known: Mapping[str, float], slots: Collection[str], varying: Collection[str]
+    ) -> None:
         self.numbers = dict(known)
         """The numbers that are known, in all lanes, by the names of the values."""
         self.same: dict[str, str] = {}
         """For each value that equals another one the name of that one."""
+        self.slots = slots
+        """The names of stack slots."""
+        self.varying = set(varying)
+        """The slots that hold several numbers, or numbers that are not known."""
+        self.held: dict[str, float] = {}
+        """The number that each of the others holds, if it has been stored."""
 
     def simplified(self, group: Group) -> Group:
         """Return a group, simplified; nothing if its result is known or is another value's."""
         last = group[-1]
+        if slot := next((x for x in group[0].operands if x in self.slots), None):
+            return self._at_slot(slot, group)
         if len(group) > 1 or last.effect is not Effect.NONE or last.type.scalar not in _CODES:
             return group
         if last.result in self.numbers:
@@ -75,6 +99,23 @@ class _Folding:
             self.same[last.result] = new
         else:
             self.numbers[last.result] = new
+        return ()
+
+    def _at_slot(self, slot: str, group: Group) -> Group:
+        """Return a group that uses a slot; nothing if the slot holds one number always."""
+        last = group[-1]
+        number = None
+        if last.operation == "store" and last.types[0] and last.types[0].scalar in _CODES:
+            number = _number(self.resolved(last).operands[0])
+            number = None if self.held.get(slot, number) != number else number
+        elif last.operation == "load" and last.type.scalar in _CODES:
+            number = self.held.get(slot)
+        if number is None or slot in self.varying or group[0].operands[-1] != "0":
+            self.varying.add(slot)
+            return group
+        self.held[slot] = number
+        if last.operation == "load":
+            self.numbers[last.result] = number
         return ()
 
     def resolved(self, instruction: Instruction) -> Instruction:
@@ -158,6 +199,8 @@ class _Folding:
             total = _exact(a + sign * b, Fraction(a) + sign * Fraction(b), given.type)
             if total is not None:
                 return total
+        if sign < 0 and values[0] == values[1]:
+            return 0.0
         if b == 0:
             return values[0]
         if a == 0:
@@ -192,12 +235,12 @@ def _text(number: float, kind: Type) -> str:
 
 
 def _number(text: str) -> float | None:
-    """Return the number that an operand is, or None if it is a value."""
+    """Return the number that an operand is, or None if it is a value or not finite."""
     bits = text.rpartition(" ")[2].rstrip(")")
     if not bits.startswith("0x"):
         return None
     number: float = struct.unpack("<d", struct.pack("<Q", int(bits, 16)))[0]
-    return number
+    return number if math.isfinite(number) else None
 
 
 def _exact(number: float, exact: Fraction, kind: Type) -> float | None:

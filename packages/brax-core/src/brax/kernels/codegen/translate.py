@@ -115,7 +115,7 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     # `spring` compiles in 0.6 of the time.
     begin, end = _loop_head(emitter.lanes), _loop_end(emitter.lanes)
     memory = emitter.buffer_sizes.keys() | emitter.slots.keys()
-    simplified = folded([*head, begin, *body], emitter.known)
+    simplified = folded([*head, begin, *body], emitter.known, emitter.slots)
     groups, places, used = allocate_stack(
         [*scheduled(simplified, memory), end], emitter.buffer_sizes
     )
