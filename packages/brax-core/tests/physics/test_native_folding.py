@@ -108,7 +108,7 @@ def test_a_dot_product_with_an_axis_is_no_work():
 
 
 def test_a_zero_that_a_loop_carries_is_no_work():
-    """Of friction on a level floor no component along the normal is left."""
+    """Friction on a level floor has no component along the normal."""
     a = jnp.asarray(np.random.default_rng(1).normal(size=(3, 20)), jnp.float32)
     normal = jnp.asarray([[0.0], [0.0], [1.0]])
 
