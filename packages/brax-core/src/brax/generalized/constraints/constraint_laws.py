@@ -260,14 +260,13 @@ def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
     low, high = (jnp.clip(x, 1e-4, 0.9999) for x in (low, high))
     middle, power = jnp.clip(middle, 1e-4, 0.9999), jnp.maximum(power, 1.0)
     x = jnp.minimum(jnp.abs(distance) / jnp.maximum(width, MIN_TRANSITION_WIDTH), 1.0)
-    # A sigmoid of two power functions, which meet at the midpoint with equal slopes.
+    # A sigmoid of two power functions, which meet at the midpoint with equal slopes: the second is
+    # the first one turned by half a circle, so that one power serves both.
     below = x <= middle
-    # Both branches are computed; the one that is not selected must have a finite derivative too.
-    rise = middle * _power(jnp.where(below, x, middle) / middle, power)
-    fall = 1.0 - (1.0 - middle) * _power(
-        (1.0 - jnp.where(below, middle, x)) / (1.0 - middle), power
-    )
-    share = jnp.where(width < MIN_TRANSITION_WIDTH, 0.5, jnp.where(below, rise, fall))
+    away, span = jnp.where(below, x, 1.0 - x), jnp.where(below, middle, 1.0 - middle)
+    part = span * _power(away / span, power)
+    share = jnp.where(below, part, 1.0 - part)
+    share = jnp.where(width < MIN_TRANSITION_WIDTH, 0.5, share)
     return low + share * (high - low)
 
 
