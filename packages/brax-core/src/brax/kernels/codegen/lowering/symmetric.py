@@ -38,6 +38,10 @@ _PANEL = 4
 """Rows that are eliminated at once. With two rows before them at a time, six loads and two stores
 serve eight products; a row alone needs two loads and a store for each."""
 
+_OUTER_ROWS = 4, 2
+"""Rows of a sum of outer products at once: with three terms, seven loads and four stores serve
+twelve products; a row alone needs four loads and a store for three."""
+
 _FACTORS = 4
 """Rows that are multiplied at once: six loads and a store serve eight products."""
 
@@ -538,13 +542,13 @@ def _outer_products(emitter: Emitter, code: str, shape: tuple[int, int, int], en
 
     # The sum is symmetric: where all terms of J are zero, its row is zero and its column too.
     listed = f.list_nonzero(str(n), of_row)
-    # Two rows at once share what is loaded, where both find room in the registers. If the length is
-    # odd, the last row is both of two, and the first of two goes one column beyond its diagonal.
-    width = 2 if 2 * terms + 4 <= _REGISTERS.get(f.lanes * f.bytes, 16) else 1
+    # Rows share what is loaded, as many as find room in the registers. Where fewer are left, the
+    # last one stands for several. All go as far as the last one's diagonal.
+    room = _REGISTERS.get(f.lanes * f.bytes, 16)
+    width = next((n for n in _OUTER_ROWS if n * (terms + 2) <= room), 1)
     [p] = f.loop("0", listed.length, width)
-    places = [p]
-    if width == 2:
-        places.append(f.smaller(f.add(p, "1"), f.add(listed.length, "-1")))
+    last = f.add(listed.length, "-1")
+    places = [p, *(f.smaller(f.add(p, str(i)), last) for i in range(1, width))]
     pair = [f.item(listed, place) for place in places]
     mine, rows = [of_row(i) for i in pair], [f.row("%a", i, c) for i in pair]
     left: list[list[str]] = [[] for _ in pair]
