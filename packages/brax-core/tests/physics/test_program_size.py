@@ -1,14 +1,10 @@
 """Counts of kernels and bytes of a GPU program, worked out by hand for a small one."""
 
-import jax
-import jax.numpy as jnp
 import pytest
 
 from brax.errors import ConfigError
-from brax.kernels.ahead_of_time.arithmetic import operations
 from brax.kernels.ahead_of_time.described_device import device
 from brax.kernels.ahead_of_time.program_size import program_size
-from brax.kernels.batch_last import batch_last
 from brax.kernels.gpu_options import gpu_options
 
 PROGRAM = """HloModule jit_step, is_scheduled=true
@@ -66,16 +62,6 @@ def test_kernels_in_a_loop_count_as_often_as_it_runs():
 
 def test_a_loop_of_unknown_length_is_a_synchronization():
     assert program_size(PROGRAM.replace("TRIPS", "backend_config={}")).syncs == 1
-
-
-def test_operations_of_loops_and_kernels_are_counted_for_one_environment():
-    def function(x, matrix):
-        # Two operations on each of three numbers, five times; a slice moves numbers only.
-        x, _ = jax.lax.scan(lambda x, _: (2 * x + 1, None), x, None, 5)
-        return batch_last(lambda x: jnp.sin(x[:2]))(x), jnp.sum(matrix)
-
-    found = operations(function, jnp.ones(3), jax.ShapeDtypeStruct((4, 4), jnp.float32))
-    assert found == 5 * 2 * 3 + 2 + 16
 
 
 def test_targets_are_those_that_are_described():

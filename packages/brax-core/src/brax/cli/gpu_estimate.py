@@ -7,25 +7,24 @@ from typing import Any, NamedTuple
 
 import click
 import jax
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from brax.kernels.ahead_of_time.arithmetic import operations
 from brax.kernels.ahead_of_time.assembler import registers
 from brax.kernels.ahead_of_time.described_device import compile_for, device
+from brax.kernels.ahead_of_time.executed import executed
 from brax.kernels.ahead_of_time.program_size import program_size
-from brax.kernels.codegen.cuda import TARGET as PTX_CALL
 from brax.kernels.gpu_options import gpu_options
 
 KERNEL_SECONDS = 1.9e-6
 """Time of a kernel that has little to do, launched as part of a CUDA graph: the published 1.44 ms
 of a physics step of MJX on an H200, divided by the 759 kernels that were counted for it."""
 
-CYCLES_PER_INSTRUCTION = 3.3
-"""Cycles between two instructions of a scheduler in a kernel with a thread for each environment. A
-model of the H100, which plays ptxas' own scheduling of such kernels with their spills, gives 2.7 to
-4: a thread waits for its own results, and registers for more threads are lacking."""
+CYCLES_PER_INSTRUCTION = 4.0
+"""Cycles of a scheduler for each PTX instruction of a warp, in a kernel with a thread for each
+environment. A model of the H100 plays ptxas' own scheduling of such kernels, with their spills in a
+cache of 240 kB, for the eight warps that fit a multiprocessor. It gives 2.0 to 5.3 for eight
+kernels (ant, half-cheetah and humanoid), and 4.0 in the mean; for four warps 3.0 to 8.2."""
 
 
 class Speed(NamedTuple):
@@ -48,10 +47,10 @@ WARP = 32
 ASSUMPTIONS = (
     "The estimate takes the slowest of three: "
     f"the kernels, {KERNEL_SECONDS * 1e6:.1f} us each; the traffic at the full memory bandwidth; "
-    "and where Brax has kernels of its own, with a thread for each environment, the operations of "
-    f"a step, {CYCLES_PER_INSTRUCTION} cycles each for a warp of {WARP}. Work that may be skipped "
-    "counts in full. Caches and instruction fetch are left out. Nothing ran on a GPU; believe it "
-    "within a factor of two."
+    "and where Brax has kernels of its own, with a thread for each environment, the instructions "
+    f"of PTX that a step executes, {CYCLES_PER_INSTRUCTION} cycles each for a warp of {WARP}. Work "
+    "that may be skipped counts in full. Instruction fetch is left out. Nothing ran on a GPU; "
+    "believe it within a factor of two."
 )
 
 
@@ -89,11 +88,9 @@ def estimate(name: str, env: Any, batch_size: int, length: int, target: str) -> 
     )
     size, kernel = program_size(program.hlo), registers(target, program.ptx)
     kernels, traffic = size.kernels / length, size.bytes / length
-    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state)
-    action = jax.ShapeDtypeStruct((env.action_size,), np.float32)
-    work, speed = operations(env.step, one, action), SPEEDS[target]
-    own = PTX_CALL in program.hlo
-    warps = math.ceil(batch_size / WARP / speed.schedulers) if own else 0
+    # A step launches each of the program's own kernels once.
+    work, speed = sum(map(executed, program.own_ptx)), SPEEDS[target]
+    warps = math.ceil(batch_size / WARP / speed.schedulers)
     seconds = max(
         kernels * KERNEL_SECONDS,
         traffic / speed.bytes_per_second,
@@ -106,8 +103,8 @@ def estimate(name: str, env: Any, batch_size: int, length: int, target: str) -> 
         "batch_size": batch_size,
         "kernels_per_step": kernels,
         "bytes_per_environment_step": traffic / batch_size,
-        "operations_per_environment_step": work,
-        "own_kernels": own,
+        "instructions_per_environment_step": work,
+        "own_kernels": bool(program.own_ptx),
         "temporary_bytes": program.temporary_bytes,
         "instructions": kernel.instructions,
         "registers": kernel.most,
@@ -130,7 +127,7 @@ def print_estimates(found: list[dict[str, Any]], as_json: bool) -> None:
         lines = {
             "kernels a step": f"{row['kernels_per_step']:,.1f}",
             "kB an environment step": f"{row['bytes_per_environment_step'] / 1e3:,.1f}",
-            "operations": f"{row['operations_per_environment_step']:,}",
+            "instructions (executed)": f"{row['instructions_per_environment_step']:,}",
             "temporary MiB": f"{row['temporary_bytes'] / 2**20:,.1f}",
             "host synchronizations": str(row["host_synchronizations"]),
             "instructions (static)": f"{row['instructions']:,}",

@@ -27,7 +27,9 @@ class Compiled(NamedTuple):
     """The optimized program, in XLA's text form: each operation outside of a fused computation is a
     kernel."""
     ptx: tuple[str, ...]
-    """The kernels' code in NVIDIA's assembly language, a module for each file that XLA wrote."""
+    """The kernels' code in NVIDIA's assembly language, module by module."""
+    own_ptx: tuple[str, ...]
+    """The code of those kernels that are not XLA's but ours."""
     temporary_bytes: int
     """Device memory that the program needs beside its operands and results."""
     seconds: float
@@ -103,7 +105,8 @@ def compile_for(
         seconds = time.perf_counter() - start
         by_xla = tuple(path.read_text() for path in sorted(Path(folder).glob("*.ptx")))
     hlo, memory = compiled.as_text() or "", compiled.memory_analysis()
-    return Compiled(hlo, (*by_xla, *_own_kernels(hlo)), int(memory.temp_size_in_bytes), seconds)
+    own = tuple(sorted(_own_kernels(hlo)))
+    return Compiled(hlo, (*by_xla, *own), own, int(memory.temp_size_in_bytes), seconds)
 
 
 def _own_kernels(hlo: str) -> set[str]:
