@@ -2,6 +2,7 @@
 
 import json
 
+import gpu_page
 import page
 import pytest
 
@@ -12,3 +13,8 @@ REPORTS = sorted((page.ROOT / "benchmarks/results").glob("*.json"))
 def test_the_page_is_what_the_report_makes_of_it(path):
     text = page.PAGE.read_text()
     assert page.fill(text, json.loads(path.read_text()), path.stem) == text
+
+
+def test_the_table_for_a_gpu_is_what_is_kept():
+    text = page.PAGE.read_text()
+    assert gpu_page.fill(text, json.loads(gpu_page.REPORT.read_text())) == text
