@@ -28,7 +28,7 @@ class Instruction(NamedTuple):
 
     @property
     def ends(self) -> bool:
-        """Whether the next instruction may be another one than that below."""
+        """True if the next instruction may be another one than that below."""
         return self.operation.startswith(("bra", "ret", "exit"))
 
 
