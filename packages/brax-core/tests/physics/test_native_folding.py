@@ -124,24 +124,36 @@ def test_a_zero_that_a_loop_carries_is_no_work():
 
 def test_only_zeros_and_ones_are_known():
     """Kernels of models that differ in other numbers are the same; minus zero is no zero."""
-    assert folding.pattern(np.float32([0, 1, -1, 2, -0.0, np.nan])) == (0, 1, -1, None, None, None)
-    assert folding.pattern(np.float32([3, -0.0])) is None
-    assert folding.pattern(np.int32([0, 1])) is None
-    assert folding.pattern(np.float64([[0], [7]])) == (0, None)
+    assert folding.pattern(np.array([0, 1, -1, 2, -0.0, np.nan], np.float32)) == (
+        0,
+        1,
+        -1,
+        None,
+        None,
+        None,
+    )
+    assert folding.pattern(np.array([3, -0.0], np.float32)) is None
+    assert folding.pattern(np.array([0, 1], np.int32)) is None
+    assert folding.pattern(np.array([[0], [7]], np.float64)) == (0, None)
 
 
 def test_models_that_differ_in_their_masses_share_a_kernel(monkeypatch):
     made = []
     compiled = cpu._compiled
-    monkeypatch.setattr(cpu, "_compiled", lambda *args: made.append(args) or compiled(*args))
+
+    def watched(*args):
+        made.append(args)
+        return compiled(*args)
+
+    monkeypatch.setattr(cpu, "_compiled", watched)
 
     @batch_last
     def scaled(mass, x):
         return mass * x
 
     x = jnp.ones((70, 2))
-    for mass, count in (((1.0, 3.0), 1), ((1.0, 4.0), 1), ((2.0, 4.0), 2)):
-        mass = jnp.asarray(mass)
+    for numbers, count in (((1.0, 3.0), 1), ((1.0, 4.0), 1), ((2.0, 4.0), 2)):
+        mass = jnp.asarray(numbers)
         got = jax.jit(lambda x, mass=mass: jax.vmap(scaled, (None, 0))(mass, x))(x)
         np.testing.assert_array_equal(got, mass * x)
         assert len(made) == count
