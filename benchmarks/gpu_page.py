@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from page import BEGIN, END, PAGE, ROOT
+from page import PAGE, ROOT, replaced, row
 
 REPORT = ROOT / "benchmarks/results/counts/sm_90.json"
 BATCHES = 8192, 65536
@@ -26,13 +26,13 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
     """Return the table of some rows, each environment and pipeline once."""
     found: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     # `fast` has no physics, and so no kernel of ours.
-    for row in (row for row in rows if row["own_kernels"]):
-        found.setdefault((row["environment"], row["backend"]), {})[row["batch_size"]] = row
-    lines = [_line(HEADER), _line("---" for _ in HEADER)]
+    for each in (x for x in rows if x["own_kernels"]):
+        found.setdefault((each["environment"], each["backend"]), {})[each["batch_size"]] = each
+    lines = [row(HEADER), row("---" for _ in HEADER)]
     for (name, pipeline), sizes in sorted(found.items()):
         small, large = (sizes[batch] for batch in BATCHES)
         lines.append(
-            _line(
+            row(
                 (
                     f"`{name}`",
                     f"`{pipeline}`",
@@ -51,25 +51,19 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
 
 def fill(page: str, rows: Sequence[dict[str, Any]]) -> str:
     """Return the page with the table of some rows in its place."""
-    before, rest = page.split(begin := BEGIN.format("gpu") + "\n")
-    _, after = rest.split(END, 1)
-    return f"{before}{begin}\n{table(rows)}\n\n{END}{after}"
+    return replaced(page, "gpu", f"\n{table(rows)}\n\n")
 
 
 def _millions(speed: float) -> str:
     return f"{speed / 1e6:,.0f}" if speed >= 1e8 else f"{speed / 1e6:.3g}"
 
 
-def _line(values: Iterable[str]) -> str:
-    return f"| {' | '.join(values)} |"
-
-
 def main(*files: str) -> None:
     """Keep the rows of some reports, if any are given, and fill the page."""
-    rows = [row for file in files for row in json.loads(Path(file).read_text())]
+    rows = [each for file in files for each in json.loads(Path(file).read_text())]
     if rows:
         # The assumptions stand in the page once.
-        kept = [{k: v for k, v in row.items() if k != "assumptions"} for row in rows]
+        kept = [{k: v for k, v in each.items() if k != "assumptions"} for each in rows]
         REPORT.write_text(json.dumps(kept, indent=1) + "\n")
     PAGE.write_text(fill(PAGE.read_text(), json.loads(REPORT.read_text())))
 

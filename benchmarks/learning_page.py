@@ -4,13 +4,14 @@ import functools
 import json
 import shlex
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from about import ROOT
 from matplotlib.figure import Figure
+from page import row
 
 from brax.training.analysis import plots
 from brax.training.analysis.curves import curve
@@ -83,9 +84,9 @@ def load(folder: Path) -> Reports:
 
 def text(reports: Reports) -> str:
     """Return the text of the page."""
-    lines = [HEAD, "![learning curves](images/learning.png)", "", _line(TITLES)]
-    lines += [_line("---" for _ in TITLES)]
-    lines += [_line(_row(report)) for report in reports.values()]
+    lines = [HEAD, "![learning curves](images/learning.png)", "", row(TITLES)]
+    lines += [row("---" for _ in TITLES)]
+    lines += [row(_row(report)) for report in reports.values()]
     lines += ["", "Machines and versions:", "", *_made_of(reports)]
     return "\n".join(lines) + "\n"
 
@@ -152,10 +153,6 @@ def _made_of(reports: Reports) -> list[str]:
         textwrap.fill(f"- {', '.join(names)}: {used}.", 110, subsequent_indent="  ")
         for used, names in made.items()
     ]
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def draw(reports: Reports, path: Path) -> None:

@@ -30,11 +30,11 @@ def text(report: Mapping[str, Any], name: str) -> str:
     ]
     failed = {c["failed"] for c in report["cells"].values() if "failed" in c}
     for title, header, rows in summary.tables(report):
-        lines += ["", f"### {title}", "", _row(header), _row("---" for _ in header)]
-        lines += [_row("not counted" if x in failed else x for x in row) for row in rows]
+        lines += ["", f"### {title}", "", row(header), row("---" for _ in header)]
+        lines += [row("not counted" if x in failed else x for x in each) for each in rows]
         # A sentence would be a tower in a column of numbers.
-        for row, reason in ((each, x) for each in rows for x in failed.intersection(each)):
-            what = f"- {', '.join(row[: row.index(reason)])}: {reason}."
+        for each, reason in ((r, x) for r in rows for x in failed.intersection(r)):
+            what = f"- {', '.join(each[: each.index(reason)])}: {reason}."
             lines += ["", *textwrap.wrap(what, 100, subsequent_indent="  ")]
         lines += _picture(title, name)
     if not lines[-1].startswith("!"):
@@ -44,9 +44,14 @@ def text(report: Mapping[str, Any], name: str) -> str:
 
 def fill(page: str, report: Mapping[str, Any], name: str) -> str:
     """Return the page with the part of one report replaced."""
+    return replaced(page, name, text(report, name))
+
+
+def replaced(page: str, name: str, part: str) -> str:
+    """Return the page with another text between the marks of a name."""
     before, rest = page.split(begin := BEGIN.format(name) + "\n")
     _, after = rest.split(END, 1)
-    return f"{before}{begin}{text(report, name)}{END}{after}"
+    return f"{before}{begin}{part}{END}{after}"
 
 
 def _picture(title: str, name: str) -> list[str]:
@@ -56,7 +61,8 @@ def _picture(title: str, name: str) -> list[str]:
     return []
 
 
-def _row(values: Iterable[str]) -> str:
+def row(values: Iterable[str]) -> str:
+    """Return a row of a table."""
     return f"| {' | '.join(values)} |"
 
 
