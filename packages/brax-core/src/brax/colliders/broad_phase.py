@@ -83,7 +83,7 @@ class ListedContacts(NamedTuple):
 
     def whole(self) -> "ListedContacts":
         """Return the same contacts, of which all may be read: zeros where a row is empty."""
-        some = jnp.arange(len(self.number), dtype=jnp.int32)[:, None] < self.filled
+        some = rows_needed(self.filled, len(self.number))
         touch, pair, number, geoms = jax.tree.map(
             lambda x: jnp.where(some, x, 0), (self.touch, self.pair, self.number, self.geoms)
         )
