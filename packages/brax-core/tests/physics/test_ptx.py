@@ -47,7 +47,7 @@ def ran(fun, args, known=()):
     """
     form = form_of(args)._replace(platform="cuda", known=known)
     kernel = kernel_of(fun, args)
-    constants = cuda._constants(kernel, form)
+    constants = kernel.known(form)
     code, outcome = cuda._code(kernel, kernel.batched(form), constants, form.size)
     assert outcome.native, outcome
     given = [x for x, k in zip(kernel.used(args), constants, strict=True) if k is None]

@@ -78,6 +78,10 @@ DEVICES = _devices()
 """The parameter of the kernel's operation that `_devices` describes."""
 
 
+MAX_KNOWN_ELEMENTS = 4096
+"""Largest number of elements of an operand whose numbers a kernel may depend on."""
+
+
 class Known:
     """A shared operand whose numbers are known while a program is lowered, such as a model's.
 
@@ -172,6 +176,14 @@ class Kernel:
         mine = [size == form.size for size in self.used(form.sizes)]
         # Native code reads the size of the batch from an operand, so at least one needs it.
         return tuple(mine) if any(mine) else tuple([True, *mine[1:]][: len(mine)])
+
+    def known(self, form: Form) -> tuple[Known | None, ...]:
+        """Return the known operands of those that are read, if all environments share them."""
+        found = self.used(form.known or (None,) * len(form.sizes))
+        return tuple(
+            k if k is not None and not mine and np.size(k.array) <= MAX_KNOWN_ELEMENTS else None
+            for k, mine in zip(found, self.batched(form), strict=True)
+        )
 
     def itemsize(self) -> int:
         """Return the size of the widest element type, in bytes."""

@@ -45,9 +45,6 @@ MAX_SPILLED_SHARES = (1.0, 0.5), (0.5, 0.25)
 and in loops, of a kernel that is compiled quickly, and of one that is compiled with optimization.
 The shares measured in steps and their derivatives are up to 0.19 and 0.10, 0.38 and 0.17."""
 
-MAX_KNOWN_ELEMENTS = 4096
-"""Largest number of elements of an operand whose zeros and ones the kernel knows."""
-
 MIN_OPTIMIZED_BATCH = 64
 """Smallest batch for which a kernel is compiled with optimization, not quickly."""
 
@@ -197,11 +194,7 @@ def _translated(
 
 def _patterns(kernel: Kernel, form: Form) -> Patterns:
     """Return what is known of the numbers of each operand that is read."""
-    found = kernel.used(form.known or (None,) * len(form.sizes))
-    return tuple(
-        None if k is None or mine or np.size(k.array) > MAX_KNOWN_ELEMENTS else pattern(k.array)
-        for k, mine in zip(found, kernel.batched(form), strict=True)
-    )
+    return tuple(None if k is None else pattern(k.array) for k in kernel.known(form))
 
 
 def _layout(aval: Any, batched: bool) -> ffi.ArrayLayout:

@@ -46,9 +46,6 @@ MAX_VALUES = 120_000
 MIN_LOOPED_ELEMENTS = 32
 """Smallest number of elements of an array that is kept in memory in a kernel that is too long."""
 
-MAX_KNOWN_ELEMENTS = 4096
-"""Largest number of elements of an operand that becomes a constant of the kernel."""
-
 TARGET = "__gpu$xla.gpu.ptx"
 """XLA's custom call that launches PTX."""
 
@@ -59,7 +56,7 @@ def supports(kernel: Kernel, form: Form) -> Outcome:
     """Return the outcome of a kernel's translation; its reason is empty if there is PTX."""
     _, outcome = attempted(kernel, lambda: _check(kernel, form))
     if outcome.native:
-        batched, known = kernel.batched(form), _constants(kernel, form)
+        batched, known = kernel.batched(form), kernel.known(form)
         _, outcome = _code(kernel, batched, known, form.size)
     # Of a step that does not become one kernel, the kernels that it calls are noted.
     if outcome.native or not kernel.calls_kernels:
@@ -80,7 +77,7 @@ def _check(kernel: Kernel, form: Form) -> None:
 
 def compile(kernel: Kernel, form: Form) -> Local:
     """Return a function of all operands that adds a launch of the kernel to a program."""
-    known = _constants(kernel, form)
+    known = kernel.known(form)
 
     def local(*operands: jax.Array) -> list[jax.Array]:
         size = max(x.shape[-1] for x in operands)
@@ -132,15 +129,6 @@ def _launch(code: str, operands: list[jax.Array], results: list[Any], size: int)
 def _name(code: str) -> str:
     """Return the name of the kernel in PTX."""
     return code.partition(".entry ")[2].partition("(")[0]
-
-
-def _constants(kernel: Kernel, form: Form) -> tuple[Known | None, ...]:
-    """Return the operands that become constants, of those that are read; None for the others."""
-    found = kernel.used(form.known or (None,) * len(form.sizes))
-    return tuple(
-        k if k is not None and not mine and np.size(k.array) <= MAX_KNOWN_ELEMENTS else None
-        for k, mine in zip(found, kernel.batched(form), strict=True)
-    )
 
 
 def _code(

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from brax.kernels.codegen.emitter import literal
 from brax.kernels.codegen.ir import Effect, Group, Instruction, Type
 
 FOLDED = (0.0, 1.0, -1.0)
@@ -142,72 +143,62 @@ class _Folding:
             number = _number(given.operands[0])
             return given if number is None else number
         function, *values = given.operands if operation == "call" else (operation, *given.operands)
-        numbers = [_number(x) for x in values]
-        if function == "fneg" and numbers[0] is not None:
-            return -numbers[0] + 0.0
+        if function == "fneg" and (number := _number(values[0])) is not None:
+            return -number + 0.0
         if function == "fmul":
-            return self._product(given, values, numbers)
+            return _product(given, values)
         if function in ("fadd", "fsub"):
-            return self._sum(given, values, numbers)
+            return _sum(given, function, values)
         if function.startswith("@llvm.fma."):
-            a, b, c = numbers
-            if a is not None and b is not None:
-                product = _exact(a * b, Fraction(a) * Fraction(b), kind)
-                if product is not None:
-                    both = [_text(product, kind), values[2]]
-                    return self._sum(_binary(given, "fadd", both), both, [product, c])
-            for x, other in ((a, values[1]), (b, values[0])):
-                if x == 0:
-                    return values[2] if c is None else c
-                if x == 1:
-                    both = [other, values[2]]
-                    return self._sum(_binary(given, "fadd", both), both, [None, c])
-                if x == -1:
-                    both = [values[2], other]
-                    return self._sum(_binary(given, "fsub", both), both, [c, None])
-            if c == 0:
+            product, added = _product(given, values[:2]), values[2]
+            if isinstance(product, float):
+                return _sum(given, "fadd", [_text(product, kind), added])
+            if isinstance(product, str):
+                return _sum(given, "fadd", [product, added])
+            if product.operation == "fneg":
+                return _sum(given, "fsub", [added, *product.operands])
+            if _number(added) == 0:
                 return _binary(given, "fmul", values[:2])
         return given
 
-    @staticmethod
-    def _product(
-        given: Instruction, values: Sequence[str], numbers: Sequence[float | None]
-    ) -> Instruction | str | float:
-        """Return a product of two values."""
-        a, b = numbers
-        if a is not None and b is not None:
-            product = _exact(a * b, Fraction(a) * Fraction(b), given.type)
-            if product is not None:
-                return product
-        for x, other in ((a, values[1]), (b, values[0])):
-            if x == 0:
-                return 0.0
-            if x == 1:
-                return other
-            if x == -1:
-                return given._replace(operation="fneg", operands=(other,), types=(given.type,))
-        return given
 
-    @staticmethod
-    def _sum(
-        given: Instruction, values: Sequence[str], numbers: Sequence[float | None]
-    ) -> Instruction | str | float:
-        """Return the sum or the difference of two values."""
-        a, b = numbers
-        sign = 1 if given.operation == "fadd" else -1
-        if a is not None and b is not None:
-            total = _exact(a + sign * b, Fraction(a) + sign * Fraction(b), given.type)
-            if total is not None:
-                return total
-        if sign < 0 and values[0] == values[1]:
+def _product(given: Instruction, values: Sequence[str]) -> Instruction | str | float:
+    """Return the product of two values in the place of an instruction, or that if it stays."""
+    a, b = map(_number, values)
+    if a is not None and b is not None:
+        product = _exact(a * b, Fraction(a) * Fraction(b), given.type)
+        if product is not None:
+            return product
+    for x, other in ((a, values[1]), (b, values[0])):
+        if x == 0:
             return 0.0
-        if b == 0:
-            return values[0]
-        if a == 0:
-            if sign > 0:
-                return values[1]
-            return given._replace(operation="fneg", operands=(values[1],), types=(given.type,))
-        return given
+        if x == 1:
+            return other
+        if x == -1:
+            return _negative(given, other)
+    return given
+
+
+def _sum(given: Instruction, operation: str, values: Sequence[str]) -> Instruction | str | float:
+    """Return the sum or the difference of two values in the place of an instruction."""
+    a, b = map(_number, values)
+    sign = 1 if operation == "fadd" else -1
+    if a is not None and b is not None:
+        total = _exact(a + sign * b, Fraction(a) + sign * Fraction(b), given.type)
+        if total is not None:
+            return total
+    if sign < 0 and values[0] == values[1]:
+        return 0.0
+    if b == 0:
+        return values[0]
+    if a == 0:
+        return values[1] if sign > 0 else _negative(given, values[1])
+    return _binary(given, operation, values)
+
+
+def _negative(given: Instruction, x: str) -> Instruction:
+    """Return the opposite of a value in the place of an instruction."""
+    return given._replace(operation="fneg", operands=(x,), types=(given.type,))
 
 
 def _binary(given: Instruction, operation: str, operands: Sequence[str]) -> Instruction:
@@ -230,7 +221,7 @@ def _typed(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Type | None
 
 def _text(number: float, kind: Type) -> str:
     """Return a number as LLVM writes it, in all lanes of a vector."""
-    text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+    text = literal(number, _CODES[kind.scalar])
     return f"splat ({kind.scalar} {text})" if kind.lanes else text
 
 
