@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from brax import contact, dynamics, kinematics
 from brax.builder import ModelBuilder
 from brax.colliders import bounds, broad_phase
-from brax.colliders.interface import Shape
+from brax.colliders.interface import Shape, Touch
 from brax.colliders.narrow_phase import frames_of, place_shapes
 from brax.components import quat, vec3
 from brax.contracts import UNTESTED_CONTACTS
@@ -50,6 +50,19 @@ def heap():
 def few():
     """Return the heap of 15 pairs, of which each collider tests the nearest 5."""
     return heap().tree_replace(BOUNDS)
+
+
+def test_points_are_picked_from_each_colliders_own():
+    """Three colliders with one, four and two points give what one array of all gives."""
+    whole = np.arange(7 * 2, dtype=np.float32).reshape(7, 2)
+    vector = vec3(jnp.stack([whole, whole + 0.25, whole + 0.5], axis=1))
+    touch = Touch(jnp.asarray(whole), vector, vector)
+    every = broad_phase._Points(touch, jnp.asarray(whole, int), jnp.asarray(whole, int) + 1)
+    parts = [jax.tree.map(lambda x, a=a, b=b: x[a:b], every) for a, b in ((0, 1), (1, 5), (5, 7))]
+    for index in itertools.product(range(7), repeat=2):
+        found = broad_phase._of_parts(parts, jnp.asarray([index], jnp.int32))
+        for a, b in zip(*map(jax.tree.leaves, (found, every)), strict=True):
+            np.testing.assert_array_equal(a[0], b[index, np.arange(2)])
 
 
 def run(sys, steps=100, pipeline=GENERALIZED):

@@ -51,8 +51,7 @@ def test_flagged_rows_are_listed_in_order(batch, share):
 def chunked(x, y):
     """Return sums and products of twelve chunks of four rows, of which some are not needed."""
     chunks = x.reshape(12, 4, 1, -1) * jnp.arange(1.0, 11.0)[:, None]
-    needed = y[:12] > 0
-    count = flagged(needed, 12)[1]
+    needed = flagged(y[:12] > 0, 12)[1]
     first = 0.0 * chunks[0]
     kept = map_needed(needed, lambda c: (jnp.sin(c), c * y[0]), chunks, (first, 1.0 + first))
     read = map_needed(needed, lambda c: 2.0 * c, kept[0], unread(0.0 * chunks[0]))
@@ -62,7 +61,7 @@ def chunked(x, y):
         kept[1].reshape(480, -1),
         total[0].reshape(40, -1),
         total[1],
-        count,
+        needed,
     )
 
 
@@ -96,13 +95,36 @@ def test_chunks_that_are_not_needed_are_left_as_they_were(batch, shift):
         np.testing.assert_array_equal(count[0], (y > 0).sum(axis=0))
 
 
+@pytest.mark.parametrize("batch", SIZES)
+def test_a_loop_that_does_more_passes_over_rows_too(batch):
+    """`where_needed` of the number of an iteration, in a loop that is not that alone."""
+    x = np.random.default_rng(batch).normal(size=(12, batch)).astype(np.float32)
+    most = np.arange(batch, dtype=np.float32)[None] % 5
+
+    def sums(x, most):
+        count = most.astype(jnp.int32)
+
+        def step(place, total):
+            more = where_needed(count, lambda t: t + x[:1], total, place=place)
+            return more * 0.5
+
+        return jax.lax.fori_loop(0, 4, step, x), flagged(x > 0, 4)[1]
+
+    wanted = x.copy()
+    for i in range(4):
+        wanted = np.where(i < most, wanted + x[:1], wanted) * np.float32(0.5)
+    for run in (translated, by_xla):
+        found, _ = run(sums, [x, most])
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
 def replaced(x, y):
     """Return chunks of which some are replaced, once in place and once beside the old ones."""
 
     def turn(chunk, other):
         return chunk[1], chunk[0] * other + y[:1]
 
-    needed, others = y[1:] > 0, jnp.arange(1.0, 13.0)[:, None, None, None]
+    needed, others = flagged(y[1:] > 0, 12)[1], jnp.arange(1.0, 13.0)[:, None, None, None]
     first = (2.0 * x).reshape(12, 4, 1, -1), (x + 1.0).reshape(12, 4, 1, -1)
     once = update_needed(needed, turn, first, others)
     # Nobody reads `once` after this, but `twice` is read beside what it becomes.
@@ -236,7 +258,7 @@ def test_elimination_leaves_l_d_and_the_rest(above, copies, batch):
         np.testing.assert_array_equal(np.asarray(rows)[:above], 0.0)
         for c in range(copies):
             for k in range(batch):
-                lower = np.asarray(rows, np.float64)[:, :, c, k] + np.eye(12)
+                lower = np.tril(np.asarray(rows, np.float64)[:, :, c, k], -1) + np.eye(12)
                 middle = np.zeros((12, 12))
                 middle[above:, above:] = np.diag(1 / np.asarray(inverse, np.float64)[:, c, k])
                 if above:
@@ -276,6 +298,20 @@ def test_substitution_solves_what_is_eliminated(above, copies, batch):
                     by = np.linalg.solve(others[:, :, c, k], load[above:, c, k])
                     rest = load[:above, c, k] - first[:, :, c, k] @ by
                     np.testing.assert_allclose(left[0][:, c, k], rest, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_of_l_end_before_the_diagonal():
+    """The diagonal and the places behind it do not count, whatever is there."""
+    matrix, _ = matrices(6, 1, 3, np.float32)
+    load = jnp.ones((6, 1, 3))
+    rows, inverse, _ = eliminated(matrix, 0)
+    lower = np.tri(6, k=-1, dtype=bool)[:, :, None, None]
+    solutions = []
+    for above in (0.0, np.nan):
+        mine = jnp.where(lower, rows, above)
+        scaled, none = substituted_forward(mine, inverse, load)
+        solutions.append(substituted_backward(mine, none, scaled))
+    np.testing.assert_array_equal(solutions[0], solutions[1])
 
 
 @pytest.mark.parametrize("size", [8, 11, 13, 14])
@@ -371,10 +407,9 @@ def test_outer_products_are_added_where_they_are_needed(copies, batch, direction
     weights *= needed[:, None, None]
 
     def sums(flags, matrix, x, weights):
-        total = outer_sums(flags > 0, matrix, x, weights)
-        return jnp.where(jnp.tri(12, dtype=bool)[:, :, None, None], total, 0.0), flagged(
-            flags > 0, 4
-        )[1]
+        count = flagged(flags > 0, 4)[1]
+        total = outer_sums(count, matrix, x, weights)
+        return jnp.where(jnp.tri(12, dtype=bool)[:, :, None, None], total, 0.0), count
 
     # By direction, then by constraint; D by constraint, then by copy.
     j = x.reshape(3, 12, copies, directions, constraints, batch)
@@ -394,7 +429,7 @@ def test_they_have_derivatives():
     one = jnp.ones((3, 1, x.shape[3], 2))
 
     def energy(x):
-        total = outer_sums(jnp.ones((3, 2), bool), matrix, x, one)
+        total = outer_sums(jnp.full((1, 2), 3), matrix, x, one)
         rows, inverse, _ = eliminated(total, 0)
         return jnp.sum(jnp.log(inverse)) + jnp.sum(rows**2)
 
@@ -416,9 +451,7 @@ def test_they_have_derivatives():
     ]
 
     def volume(x):
-        return jnp.sum(
-            jnp.log(eliminated(outer_sums(jnp.ones((3, 2), bool), matrix, x, one), 0)[1])
-        )
+        return jnp.sum(jnp.log(eliminated(outer_sums(jnp.full((1, 2), 3), matrix, x, one), 0)[1]))
 
     found = jax.jvp(volume, (x,), (x,))[1]
     assert float(found) == pytest.approx((ends[0] - ends[1]) / (2 * small), rel=1e-3)
@@ -457,7 +490,8 @@ def kept_where_read(matrix, x):
     inverse = jax.jit(pivots)(twice)
     # What was eliminated is read again, and so is what a sum started from.
     one = jnp.ones((1, 1, matrix.shape[2], x.shape[1]))
-    sums = outer_sums(x[None, 0] > -9, twice, rows[None, 0, :, :, None], one)
+    needed = (x[None, 0] > -9).astype(jnp.int32)
+    sums = outer_sums(needed, twice, rows[None, 0, :, :, None], one)
     count = flagged(x > 0, 4)[1]
     return *added, *swapped, total, inverse, sums[0], twice, count
 

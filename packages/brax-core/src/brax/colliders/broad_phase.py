@@ -34,7 +34,7 @@ from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import quat, rows, total, vec3
 from brax.kernels.compaction import flagged
 from brax.kernels.gather import picked
-from brax.kernels.skip import empty, in_chunks, map_needed, unread
+from brax.kernels.skip import empty, in_chunks, map_needed, rows_needed, unread, where_needed
 from brax.tree import join
 
 T = TypeVar("T")
@@ -181,22 +181,24 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
         parts = [t for t, a in zip(tested, by_collider, strict=True) if (width[a.pairs] == w).any()]
         # Contacts of other dimensions, which the same collider found, have lists of their own.
         near = join([t.near if (width == w).all() else t.near & (t.width == w) for t in parts])
-        every = join([t.points for t in parts])
+        every = [t.points for t in parts]
         index, found = flagged(near, most)
         index, count = jax.lax.stop_gradient(index), jnp.minimum(found, most)
 
         def filled(
-            given: tuple[jax.Array, jax.Array], every: _Points = every, count: jax.Array = count
+            given: tuple[jax.Array, jax.Array],
+            every: Sequence[_Points] = every,
+            count: jax.Array = count,
         ) -> _Listed:
             place, index = given
-            touch, pair, number = picked(every, index)
+            touch, pair, number = _of_parts(every, index)
             first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
             return _Listed(_beyond(touch, place < count), pair, number, (first, second))
 
         chunks = in_chunks((jnp.arange(most, dtype=jnp.int32)[:, None], index), most)
         none = empty(filled, jax.tree.map(lambda x: x[0], chunks))
         none = none._replace(touch=_beyond(none.touch, jnp.zeros_like(none.touch.dist, bool)))
-        listed = map_needed(rows_needed(count, most), filled, chunks, unread(none))
+        listed = map_needed(count, filled, chunks, unread(none))
         listed = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), listed)
         # More points than are kept may be within reach, and more pairs than are tested.
         more = found - count + total(jnp.sum(t.overflow, axis=0, keepdims=True) for t in parts)
@@ -211,11 +213,6 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
             )
         )
     return out
-
-
-def rows_needed(count: jax.Array, rows: int) -> jax.Array:
-    """Return whether each row of a list is one of the first `count`, (rows, batch)."""
-    return jnp.arange(rows)[:, None] < count
 
 
 def _beyond(touch: Touch, some: jax.Array) -> Touch:
@@ -269,6 +266,32 @@ class _Tested(NamedTuple):
     """Number of near pairs that were left out, (1, batch)."""
 
 
+def _of_parts(parts: Sequence[_Points], index: jax.Array) -> _Points:
+    """Return the points of several colliders, one after another, at some indices, (1, batch)."""
+    # Joined they would be copied: room for all points that there could be, for the few there are.
+    found, start = picked(parts[0], jnp.minimum(index, len(parts[0].number) - 1)), 0
+    for before, mine in itertools.pairwise(parts):
+        start += len(before.number)
+        place = jnp.clip(index - start, 0, len(mine.number) - 1)
+
+        def of_part(_: _Points, mine: _Points = mine, place: jax.Array = place) -> _Points:
+            return picked(mine, place)
+
+        found = where_needed(index >= start, of_part, found)
+    return found
+
+
+class _Near(NamedTuple):
+    """Pairs of a group, of which some may be within reach."""
+
+    number: jax.Array
+    """Their numbers, (pairs, 1 or batch)."""
+    near: jax.Array
+    """True for those that may be within reach, (pairs, batch)."""
+    found: jax.Array | None = None
+    """The number of these, (1, batch), if they come first; else None."""
+
+
 def _is_culled(entry: ColliderPairs) -> bool:
     """Return whether only the candidate pairs of a collider are tested, not all."""
     if not entry.is_bounded:
@@ -315,17 +338,13 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
     still, margin = jax.lax.stop_gradient((geoms, rows(reach, entry.pairs.tolist())))
     ends = np.cumsum([0, *(len(sys.collisions[i].geom1) for i in entry.groups)]).tolist()
     # The pairs of each group have the same two types.
-    number, near = join(
-        [
-            _near_pairs(
-                sys, still, [side[a:b] for side in sides], margin[a:b], a, _needs_bounds(entry)
-            )
-            for a, b in itertools.pairwise(ends)
-        ]
-    )
+    groups = [
+        _near_pairs(sys, still, [side[a:b] for side in sides], margin[a:b], a, _needs_bounds(entry))
+        for a, b in itertools.pairwise(ends)
+    ]
     most, points = entry.kept, entry.collider.n_contacts
-    place, found = flagged(near, most)
-    index, count = picked(number, place), jnp.minimum(found, most)
+    index, found = _candidates(groups, most)
+    count = jnp.minimum(found, most)
     overflow = found - count
 
     def shapes(index: jax.Array) -> list[Shape]:
@@ -342,25 +361,22 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
         place, count = flagged(~apart & rows_needed(count, most), most)
         index = picked(index, place)
 
-    def test(given: tuple[jax.Array, jax.Array]) -> tuple[_Points, jax.Array, jax.Array]:
-        index, some = given
+    def test(index: jax.Array) -> tuple[_Points, jax.Array, jax.Array]:
         touch = collide(entry.collider, *shapes(index))
         touch = touch._replace(along=touch.edge())
         pair = jnp.asarray(entry.pairs, jnp.int32)[index]
         # A collider of several types may give more points than that of the pair's own types.
         own = jnp.arange(points)[:, None, None] < jnp.asarray(_point_counts(sys))[pair]
-        near = some & own & ~(touch.dist >= picked(reach, pair))
+        near = own & ~(touch.dist >= picked(reach, pair))
         number = jnp.asarray(_numbers(sys), jnp.int32)[:points, pair]
         whole, dimension = (
             jnp.broadcast_to(x, near.shape) for x in (pair, jnp.asarray(_width(sys))[pair])
         )
         return _Points(touch, whole, number), near, dimension
 
-    some = rows_needed(count, most)
-    chunks = in_chunks((index, some), most)
-    nothing, nowhere, no_width = empty(test, (index[:1], some[:1]))
+    nothing, nowhere, no_width = empty(test, index[:1])
     none = unread(nothing), nowhere, unread(no_width)
-    found_there = map_needed(some, test, chunks, none)
+    found_there = map_needed(count, test, in_chunks(index, most), none)
     # Axes (pairs, points, 1, batch) become (all points, batch).
     points_there, near, width = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
     return _Tested(points_there, near, width, overflow)
@@ -373,7 +389,7 @@ def _near_pairs(
     reach: jax.Array,
     start: int,
     bounds: bool,
-) -> tuple[jax.Array, jax.Array]:
+) -> _Near:
     """Return which pairs of a group may be within reach, by lower bounds of their gaps.
 
     Args:
@@ -385,14 +401,13 @@ def _near_pairs(
         bounds: whether the pairs of many whose boxes overlap are told apart by closer bounds.
 
     Returns:
-        Numbers of pairs, (pairs, 1 or batch), and whether they may be within reach, (pairs, batch).
-        Each number is there once at most, in order; pairs that are not there are beyond reach.
+        Numbers of pairs, each once at most and in order; pairs that are not there are beyond reach.
     """
     kinds = [sys.geom_types[side[0]] for side in sides]
     endless = any(kind.has_heights or isinstance(kind, PlaneGeometry) for kind in kinds)
     if len(reach) < BOXED_PAIRS or endless:
         near = _is_near([BoundedShapes.of(sys, geoms, side) for side in sides], reach)
-        return start + jnp.arange(len(reach), dtype=jnp.int32)[:, None], near
+        return _Near(start + jnp.arange(len(reach), dtype=jnp.int32)[:, None], near)
     # Most pairs of many are far apart, which boxes along the world's axes tell: each geom has one,
     # and a pair of them needs six differences.
     which, place = zip(*(np.unique(side, return_inverse=True) for side in sides), strict=True)
@@ -403,10 +418,9 @@ def _near_pairs(
     )
     gaps = [*(low - high2), *(low2 - high)]
     index, found = flagged(~(functools.reduce(jnp.maximum, gaps) >= reach), len(reach))
-
     some = rows_needed(found, len(reach))
     if not bounds:
-        return start + index, some
+        return _Near(start + index, some, found)
 
     def near_of(index: jax.Array) -> jax.Array:
         own = [
@@ -416,8 +430,17 @@ def _near_pairs(
         return _is_near(own, picked(reach, index))
 
     chunks = in_chunks(index, len(reach))
-    near = map_needed(some, near_of, chunks, empty(near_of, index[:1]))
-    return start + index, near.reshape(len(reach), -1) & some
+    near = map_needed(found, near_of, chunks, empty(near_of, index[:1]))
+    return _Near(start + index, near.reshape(len(reach), -1))
+
+
+def _candidates(groups: Sequence[_Near], most: int) -> tuple[jax.Array, jax.Array]:
+    """Return the numbers of the first near pairs, (most, batch), and how many are near."""
+    if len(groups) == 1 and groups[0].found is not None:
+        return groups[0].number[:most], groups[0].found
+    number, near = join([(group.number, group.near) for group in groups])
+    place, found = flagged(near, most)
+    return picked(number, place), found
 
 
 def _is_near(sides: Sequence[BoundedShapes], reach: jax.Array) -> jax.Array:
@@ -451,8 +474,8 @@ def _are_apart(
         a, b = jax.lax.stop_gradient(shapes(index))
         return collider.are_apart(a, b, jax.lax.stop_gradient(picked(reach, pair[index])))
 
-    none, needed = empty(test, index[:1]), rows_needed(count, most)
-    return map_needed(needed, test, in_chunks(index, most), none).reshape(most, -1)
+    none = empty(test, index[:1])
+    return map_needed(count, test, in_chunks(index, most), none).reshape(most, -1)
 
 
 def _numbers(sys: System) -> np.ndarray:

@@ -52,6 +52,7 @@ from brax.kernels.skip import (
     fold_needed,
     in_chunks,
     map_needed,
+    rows_needed,
     unread,
     update_needed,
     where_needed,
@@ -89,26 +90,26 @@ class ConstraintVector(NamedTuple):
     """For each family, one array for each direction, (slots, batch)."""
 
 
-def needed_chunks(jacobian: Sequence[Along | ListedJacobian | None]) -> jax.Array | None:
-    """Return which chunks of slots have a listed contact, (chunks, batch); None without lists."""
-    return next((j.needed for j in jacobian if isinstance(j, ListedJacobian)), None)
+def listed_jacobian(jacobian: Sequence[Along | ListedJacobian | None]) -> ListedJacobian | None:
+    """Return the Jacobian on some block if contacts are listed, else None."""
+    return next((j for j in jacobian if isinstance(j, ListedJacobian)), None)
 
 
-def on_needed(needed: jax.Array | None, function: Callable[[T], Along], slots: T) -> Along:
+def on_needed(listed: ListedJacobian | None, function: Callable[[T], Along], slots: T) -> Along:
     """Return a function of constraints, (slots, batch), chunk by chunk if they are listed.
 
     Nobody may read what belongs to chunks that are not needed.
 
     Args:
-        needed: as `needed_chunks` returns it.
+        listed: as `listed_jacobian` returns it.
         function: returns one array for each direction.
         slots: a pytree of its operands.
     """
-    if needed is None:
+    if listed is None:
         return function(slots)
-    chunks = in_chunks(slots, len(needed))
+    chunks = in_chunks(slots, len(listed.rows))
     none = unread(empty(function, jax.tree.map(lambda x: x[0], chunks)))
-    found = map_needed(needed, function, chunks, none)
+    found = map_needed(listed.filled, function, chunks, none)
     return tuple(x.reshape(-1, x.shape[-1]) for x in found)
 
 
@@ -124,9 +125,9 @@ class FamilyRows(NamedTuple):
     """Reference accelerations aref, MuJoCo's `efc_aref`, for each direction, (slots, batch)."""
 
     @property
-    def needed(self) -> jax.Array | None:
-        """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""
-        return needed_chunks(self.jacobian)
+    def listed(self) -> ListedJacobian | None:
+        """The Jacobian on some block if contacts are listed, else None."""
+        return listed_jacobian(self.jacobian)
 
     def residual(self, moving: Along) -> Along:
         """Return J a - aref; nobody may read what belongs to chunks that are not needed."""
@@ -134,7 +135,7 @@ class FamilyRows(NamedTuple):
         def less(given: tuple[Along, Along]) -> Along:
             return tuple(a - b for a, b in zip(*given, strict=True))
 
-        return on_needed(self.needed, less, (moving, self.aref))
+        return on_needed(self.listed, less, (moving, self.aref))
 
     def moved(self, needed: jax.Array, residual: Along, change: Along, size: jax.Array) -> Along:
         """Return `residual + size * change`, of listed contacts where environments need it.
@@ -149,10 +150,11 @@ class FamilyRows(NamedTuple):
         def step(residual: Along, change: Along) -> Along:
             return tuple(x + size * d for x, d in zip(residual, change, strict=True))
 
-        if self.needed is None:
+        listed = self.listed
+        if listed is None:
             return step(residual, change)
-        chunks = in_chunks((residual, change), len(self.needed))
-        found = update_needed(self.needed & needed, step, *chunks)
+        chunks = in_chunks((residual, change), len(listed.rows))
+        found = update_needed(jnp.where(needed, listed.filled, 0), step, *chunks)
         return tuple(x.reshape(-1, x.shape[-1]) for x in found)
 
     def response(self, residual: Along) -> tuple[Along, Matrix | jax.Array]:
@@ -161,7 +163,8 @@ class FamilyRows(NamedTuple):
         D of listed contacts is an array, the weights of `outer_sums`. Nobody may read what belongs
         to chunks that are not needed.
         """
-        if self.needed is None:
+        listed = self.listed
+        if listed is None:
             return self.law.response(residual)
 
         def of_chunk(given: tuple[Law, Along]) -> tuple[Along, jax.Array]:
@@ -171,23 +174,26 @@ class FamilyRows(NamedTuple):
             zero = jnp.zeros_like(force[0])
             return force, jnp.stack([zero if x is None else x for x in entries])
 
-        chunks = in_chunks((self.law, residual), len(self.needed))
+        chunks = in_chunks((self.law, residual), len(listed.rows))
         none = unread(empty(of_chunk, jax.tree.map(lambda x: x[0], chunks)))
-        force, weights = map_needed(self.needed, of_chunk, chunks, none)
+        force, weights = map_needed(listed.filled, of_chunk, chunks, none)
         return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), force), weights
 
     def forces(self, residual: Along) -> Along:
         """Return forces along the directions, zero where no listed contact is."""
         force, _ = self.response(residual)
-        if self.needed is None:
+        listed = self.listed
+        if listed is None:
             return force
-        chunks = in_chunks(force, len(self.needed))
-        mine = (jnp.where(self.needed[:, None], x, 0.0) for x in chunks)
+        count = len(listed.rows)
+        some = rows_needed(listed.filled, count)[:, None]
+        mine = (jnp.where(some, x, 0.0) for x in in_chunks(force, count))
         return tuple(x.reshape(-1, x.shape[-1]) for x in mine)
 
     def along(self, residual: Along, change: Along, size: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return power and curvature of the energy at `residual + size * change`, (1, batch)."""
-        if self.needed is None:
+        listed = self.listed
+        if listed is None:
             line = self.law.along(residual, change, size)
             return sum_all(line.power), sum_all(line.curvature)
 
@@ -197,8 +203,8 @@ class FamilyRows(NamedTuple):
             return sums[0] + sum_all(line.power), sums[1] + sum_all(line.curvature)
 
         none = jnp.zeros_like(size)
-        chunks = in_chunks((self.law, residual, change), len(self.needed))
-        return fold_needed(self.needed, more, (none, none), chunks)
+        chunks = in_chunks((self.law, residual, change), len(listed.rows))
+        return fold_needed(listed.filled, more, (none, none), chunks)
 
 
 class Constraints(NamedTuple):
@@ -436,7 +442,7 @@ class Solver:
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
         # The residuals of listed contacts are kept where no step is needed.
         no: Any = False
-        listed: Any = tuple(f.needed is not None for f in problem.constraints.families)
+        listed: Any = tuple(f.listed is not None for f in problem.constraints.families)
         kept = no, ConstraintVector(no, listed), no
 
         def step(carry: Any) -> Any:
@@ -562,7 +568,7 @@ class Solver:
             )
 
         # Without a list all constraints are a few instructions: a branch around them costs more.
-        listed = any(f.needed is not None for f in c.families)
+        listed = any(f.listed is not None for f in c.families)
 
         def look(_: int, seen: _LineSearch) -> _LineSearch:
             if not listed:

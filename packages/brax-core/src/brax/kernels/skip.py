@@ -42,7 +42,7 @@ def where_needed(
     function: Callable[[T], T],
     tree: T,
     kept: object = False,
-    leading: bool = False,
+    place: jax.Array | None = None,
 ) -> T:
     """Return `function(tree)` in the environments that need it, and `tree` in the others.
 
@@ -50,42 +50,49 @@ def where_needed(
     The result is the same.
 
     Args:
-        needed: truth values, shape (1, batch).
+        needed: truth values, shape (1, batch); or with a place, numbers of iterations, int32.
         function: takes and returns a pytree of arrays whose last axis is the batch; the shapes of
             the results are those of the operands.
         tree: the operands.
         kept: for parts of the operands, or each of them, whether the function itself keeps what
             belongs to environments that do not need it; a pytree prefix of `tree`.
-        leading: whether this is all that a loop does, and each environment needs its first
-            iterations alone.
+        place: the number of the iteration of a loop that does nothing else, of which each
+            environment needs the first `needed` iterations.
     """
     leaves, structure = jax.tree.flatten(tree)
     same = jax.tree.leaves(jax.tree.map(lambda k, t: jax.tree.map(lambda _: k, t), kept, tree))
 
-    def chosen(needed: jax.Array, *leaves: jax.Array) -> list[jax.Array]:
+    places = [] if place is None else [place]
+
+    def chosen(needed: jax.Array, *given: jax.Array) -> list[jax.Array]:
+        leaves = given[len(places) :]
+        if places:
+            needed = given[0] < needed
         new = jax.tree.leaves(function(jax.tree.unflatten(structure, leaves)))
         both = zip(same, new, leaves, strict=True)
         return [x if k else jnp.where(needed, x, old) for k, x, old in both]
 
     if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # there would be no one call
-        return jax.tree.unflatten(structure, chosen(needed, *leaves))
+        return jax.tree.unflatten(structure, chosen(needed, *places, *leaves))
     # `jit` gives the function one jaxpr, with all that it closes over among the operands.
-    closed = jax.make_jaxpr(jax.jit(chosen))(needed, *leaves)
+    operands = [needed, *places, *leaves]
+    closed = jax.make_jaxpr(jax.jit(chosen))(*operands)
     (call,) = closed.eqns
     values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    values |= dict(zip(closed.jaxpr.invars, [needed, *leaves], strict=True))
+    values |= dict(zip(closed.jaxpr.invars, operands, strict=True))
     given = [v.val if isinstance(v, Literal) else values[v] for v in call.invars]
-    place, *old = (call.invars.index(v) for v in closed.jaxpr.invars)
+    where, *old = (call.invars.index(v) for v in closed.jaxpr.invars)
+    of_place = old.pop(0) if places else None
     out = _primitive.bind(
-        *given, jaxpr=call.params["jaxpr"], needed=place, old=tuple(old), leading=leading
+        *given, jaxpr=call.params["jaxpr"], needed=where, old=tuple(old), place=of_place
     )
     return jax.tree.unflatten(structure, out)
 
 
 # The parameters of the primitive are `jaxpr`, the function of all operands that computes new values
-# and selects among them and the old ones; the places among the operands of the truth value,
-# `needed`, and of the old value of each result, `old`; and `leading`, as it was given. But for the
-# code generator it is that function: an ordinary selection.
+# and selects among them and the old ones; and the positions among the operands of `needed`, of
+# `place`, which may be None, and of the old value of each result, `old`. But for the code generator
+# it is that function: an ordinary selection.
 
 
 def _selected(*operands: object, jaxpr: object, **_: object) -> list[Any]:
@@ -148,28 +155,33 @@ def _without_unused(used: list[bool], *given: Any) -> tuple[list[bool], Any]:
     if not any(used):
         return [False] * len(eqn.invars), None
     old = [i for i, u in zip(eqn.params["old"], used, strict=True) if u]
-    needed = eqn.params["needed"]
-    kept = [i == needed or i in old for i in range(len(eqn.invars))]
+    needed, place = eqn.params["needed"], eqn.params["place"]
+    kept = [i in (needed, place, *old) for i in range(len(eqn.invars))]
     jaxpr, read = pruned(eqn.params["jaxpr"], used, kept)
-    place = list(itertools.accumulate(read, initial=0))
+    position = list(itertools.accumulate(read, initial=0))
     return list(read), eqn.replace(
         invars=[v for v, r in zip(eqn.invars, read, strict=True) if r],
         outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
         params={
-            **{"jaxpr": jaxpr, "needed": place[needed]},
-            "old": tuple(place[i] for i in old),
-            "leading": eqn.params["leading"],
+            **{"jaxpr": jaxpr, "needed": position[needed]},
+            "old": tuple(position[i] for i in old),
+            "place": None if place is None else position[place],
         },
     )
 
 
-_primitive.def_impl(jax.jit(_selected, static_argnames=("jaxpr", "needed", "old", "leading")))
+_primitive.def_impl(jax.jit(_selected, static_argnames=("jaxpr", "needed", "old", "place")))
 _primitive.def_abstract_eval(_abstract)
 mlir.register_lowering(_primitive, mlir.lower_fun(_selected, multiple_results=True))
 batching.primitive_batchers[_primitive] = _batch
 ad.primitive_jvps[_primitive] = _jvp
 ad.primitive_transposes[_primitive] = _transpose
 partial_eval.dce_rules[_primitive] = _without_unused
+
+
+def rows_needed(count: jax.Array, rows: int) -> jax.Array:
+    """Return whether each of some rows is one of the first `count`, (rows, batch)."""
+    return jnp.arange(rows)[:, None] < count
 
 
 def empty(function: Callable[[Any], T], chunk: object) -> T:
@@ -184,13 +196,13 @@ def in_chunks(tree: T, count: int) -> T:
     return jax.tree.map(lambda x: x.reshape(count, -1, *x.shape[1:]), tree)
 
 
-def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: object, otherwise: T) -> T:
-    """Return `function` of each chunk that an environment needs, and `otherwise` of the others.
+def map_needed(count: jax.Array, function: Callable[[Any], T], chunks: object, otherwise: T) -> T:
+    """Return `function` of the first chunks, which an environment needs, and `otherwise` of others.
 
     On a CPU, the loop ends at the first chunk that no environment of a register needs.
 
     Args:
-        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
+        count: the number of chunks that each environment needs, int32, (1, batch).
         function: takes a chunk, returns a pytree shaped as `otherwise`.
         chunks: a pytree whose leaves are (chunks, ..., batch).
         otherwise: the result where a chunk is not needed; the last axis of its leaves is the batch.
@@ -200,48 +212,53 @@ def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: object, 
     """
 
     def step(_: None, given: tuple[jax.Array, object]) -> tuple[None, T]:
-        mine, chunk = given
+        place, chunk = given
         once = jax.jit(function)
-        return None, where_needed(mine, lambda _: once(chunk), otherwise, leading=True)
+        return None, where_needed(count, lambda _: once(chunk), otherwise, place=place)
 
-    # The code generator knows a loop whose body is `where_needed` alone, of a scanned value.
-    return jax.lax.scan(step, None, (needed[:, None], chunks))[1]
+    # The code generator knows a loop whose body is `where_needed` alone.
+    return jax.lax.scan(step, None, (_places(chunks), chunks))[1]
+
+
+def _places(chunks: object) -> jax.Array:
+    """Return the numbers of chunks."""
+    return jnp.arange(len(jax.tree.leaves(chunks)[0]), dtype=jnp.int32)
 
 
 def update_needed(
-    needed: jax.Array, function: Callable[[T, Any], T], chunks: T, others: object
+    count: jax.Array, function: Callable[[T, Any], T], chunks: T, others: object
 ) -> T:
-    """Return chunks of which those that an environment needs are replaced by a function of them.
+    """Return chunks of which the first, which an environment needs, are replaced by a function.
 
     On a CPU they are changed in place if nobody reads the old ones afterwards.
 
     Args:
-        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
+        count: the number of chunks that each environment needs, int32, (1, batch).
         function: takes a chunk and one of the others, returns what the chunk becomes.
         chunks: a pytree whose leaves are (chunks, ..., batch).
         others: a pytree of the same kind, which is only read.
     """
 
     def step(_: None, given: tuple[jax.Array, T, object]) -> tuple[None, T]:
-        mine, chunk, other = given
-        return None, where_needed(mine, lambda c: function(c, other), chunk, leading=True)
+        place, chunk, other = given
+        return None, where_needed(count, lambda c: function(c, other), chunk, place=place)
 
-    return jax.lax.scan(step, None, (needed[:, None], chunks, others))[1]
+    return jax.lax.scan(step, None, (_places(chunks), chunks, others))[1]
 
 
-def fold_needed(needed: jax.Array, function: Callable[[T, Any], T], start: T, chunks: object) -> T:
-    """Return `function(... function(start, chunk 0) ..., chunk n)` over the chunks that are needed.
+def fold_needed(count: jax.Array, function: Callable[[T, Any], T], start: T, chunks: object) -> T:
+    """Return `function(... function(start, chunk 0) ..., chunk n)` over the first chunks.
 
     Args:
-        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
+        count: the number of chunks that each environment needs, int32, (1, batch).
         function: takes what is carried and a chunk, returns what is carried next.
         start: the first carry, a pytree whose leaves have the batch as last axis.
         chunks: a pytree whose leaves are (chunks, ..., batch).
     """
 
     def step(carry: T, given: tuple[jax.Array, object]) -> tuple[T, None]:
-        mine, chunk = given
-        new = where_needed(mine, lambda carry: function(carry, chunk), carry, leading=True)
+        place, chunk = given
+        new = where_needed(count, lambda carry: function(carry, chunk), carry, place=place)
         return new, None
 
-    return jax.lax.scan(step, start, (needed[:, None], chunks))[0]
+    return jax.lax.scan(step, start, (_places(chunks), chunks))[0]

@@ -21,12 +21,12 @@ MULTIPLIED, WITH_DIAGONAL = "multiplied", "with_diagonal"
 
 
 def outer_sums(
-    needed: jax.Array, start: jax.Array, rows: jax.Array, weights: jax.Array
+    count: jax.Array, start: jax.Array, rows: jax.Array, weights: jax.Array
 ) -> jax.Array:
-    """Return `start` plus JᵀDJ of all constraints of the chunks that are needed.
+    """Return `start` plus JᵀDJ of all constraints of the first chunks.
 
     Args:
-        needed: truth values, (chunks, batch); in each environment the needed chunks come first.
+        count: the number of chunks that each environment needs, int32, (1, batch).
         start: matrices (n, n, copies, batch).
         rows: the Jacobian J, (chunks, n, copies, directions * constraints, batch), by direction,
             then by constraint.
@@ -38,7 +38,7 @@ def outer_sums(
     """
 
     def outer_sums(
-        needed: jax.Array, start: jax.Array, rows: jax.Array, weights: jax.Array
+        count: jax.Array, start: jax.Array, rows: jax.Array, weights: jax.Array
     ) -> jax.Array:
         n, copies, _, batch = rows.shape[1:]
         directions = triangle_size(weights.shape[1])
@@ -52,9 +52,9 @@ def outer_sums(
             ]
             return sum_ + jnp.einsum("pcasb,qcasb->pqcb", jnp.stack(weighted, axis=2), j)
 
-        return fold_needed(needed, more, start, (rows, weights))
+        return fold_needed(count, more, start, (rows, weights))
 
-    return jax.jit(outer_sums)(needed, start, rows, weights)
+    return jax.jit(outer_sums)(count, start, rows, weights)
 
 
 def multiplied(matrix: jax.Array, x: jax.Array) -> jax.Array:
@@ -106,9 +106,9 @@ def eliminated(matrix: jax.Array, above: int) -> tuple[jax.Array, jax.Array, jax
         above: number of rows that are left.
 
     Returns:
-        The rows of L without its diagonal, shaped as the matrix, zero above; one over the entries
-        of D, (rows - above, copies, batch); and what is left of the rows before, (above, above,
-        copies, batch), of which only the lower triangle counts.
+        The rows of L, shaped as the matrix, of which only what is before the diagonal counts; one
+        over the entries of D, (rows - above, copies, batch); and what is left of the rows before,
+        (above, above, copies, batch), of which only the lower triangle counts.
 
     Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 6.5.
     """
@@ -136,6 +136,11 @@ def eliminated(matrix: jax.Array, above: int) -> tuple[jax.Array, jax.Array, jax
     return rows, inverse, left[0] if above else matrix[:0, :0]
 
 
+def _before_diagonal(rows: jax.Array) -> jax.Array:
+    """Return the rows of L with zeros from the diagonal on, where anything may be."""
+    return jnp.where(np.tri(len(rows), k=-1, dtype=bool)[:, :, None, None], rows, 0.0)
+
+
 def substituted_forward(
     rows: jax.Array, inverse: jax.Array, load: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -155,6 +160,8 @@ def substituted_forward(
     def substituted_forward(
         rows: jax.Array, inverse: jax.Array, load: jax.Array
     ) -> tuple[jax.Array, ...]:
+        rows = _before_diagonal(rows)
+
         def eliminate(load: jax.Array, each: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
             row, inverse, i = each
             last = load[i]
@@ -182,7 +189,7 @@ def substituted_backward(rows: jax.Array, known: jax.Array, scaled: jax.Array) -
     """
 
     def substituted_backward(rows: jax.Array, *parts: jax.Array) -> jax.Array:
-        path = jnp.concatenate(parts)
+        path, rows = jnp.concatenate(parts), _before_diagonal(rows)
         places = jnp.arange(len(path))[:, None, None]
 
         def substitute(x: jax.Array, each: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:

@@ -18,7 +18,6 @@ from brax.colliders.broad_phase import (
     contact_widths,
     links_of,
     listed_contacts,
-    rows_needed,
 )
 from brax.colliders.interface import CollisionGroup, Touch
 from brax.colliders.narrow_phase import (
@@ -284,12 +283,11 @@ def _listed_constraints(
     idle = empty(of_slot, jax.tree.map(lambda x: x[0], chunks))
     # Ones keep the law's quotients finite where there is no contact.
     law = jax.tree.map(jnp.ones_like, idle.law).inactive()
-    needed = rows_needed(near.filled, count)
     # The solver reads what belongs to the slots that are needed alone; others read the ends.
     idle = unread(idle._replace(law=law))._replace(ends=idle.ends)
-    found = map_needed(needed, of_slot, chunks, idle)
+    found = map_needed(near.filled, of_slot, chunks, idle)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found._replace(jacobian=()))
-    whole: Any = tuple(j and ListedJacobian(needed, *j) for j in found.jacobian)
+    whole: Any = tuple(j and ListedJacobian(near.filled, *j) for j in found.jacobian)
     return flat._replace(jacobian=whole)
 
 

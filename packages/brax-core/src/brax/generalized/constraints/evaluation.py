@@ -42,7 +42,7 @@ from brax.generalized.newton import (
     Constraints,
     FamilyRows,
     along_families,
-    needed_chunks,
+    listed_jacobian,
     on_needed,
 )
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
@@ -174,7 +174,7 @@ def _damped_rows(family: FamilyConstraints, rates: Along) -> Along:
     def less(given: tuple[Along, Along, Along]) -> Along:
         return tuple(a - b * x for a, b, x in zip(*given, strict=True))
 
-    return on_needed(needed_chunks(family.jacobian), less, (family.reference_acc, each, rates))
+    return on_needed(listed_jacobian(family.jacobian), less, (family.reference_acc, each, rates))
 
 
 def _scalar(

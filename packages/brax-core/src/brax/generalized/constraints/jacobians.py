@@ -220,8 +220,8 @@ class ListedRows(NamedTuple):
 class ListedJacobian(NamedTuple):
     """The Jacobian of listed contacts on one block, in chunks of slots."""
 
-    needed: jax.Array
-    """True for each chunk that has an active contact, (chunks, batch)."""
+    filled: jax.Array
+    """Number of chunks that have an active contact, which come first, int32, (1, batch)."""
     rows: jax.Array
     """The rows of each chunk by direction, then by slot, (chunks, path, copies, rows, batch). In a
     forest the path is that of two trees."""
@@ -237,10 +237,6 @@ class ListedJacobian(NamedTuple):
     def size(self) -> int:
         """Return the number of slots of a chunk, of a forest."""
         return self.joined().shape[1] // 2
-
-    def filled(self) -> jax.Array:
-        """Return the number of chunks that have an active contact, which come first, (1, batch)."""
-        return jnp.sum(self.needed, axis=0, dtype=jnp.int32, keepdims=True)
 
     def directions(self) -> int:
         """Return the number of directions of a contact, of a forest."""

@@ -27,7 +27,7 @@ def apply_jacobian(slots: BlockConstraints, jacobian: ListedJacobian, path: jax.
         return jnp.einsum("pctb,pcb->tcb", rows, path)
 
     still = unread(jnp.zeros_like(jnp.swapaxes(jacobian.rows[0, 0], 0, 1)))
-    found = map_needed(jacobian.needed, of_chunk, jacobian.rows, still)
+    found = map_needed(jacobian.filled, of_chunk, jacobian.rows, still)
     # (chunks, directions * slots of a chunk, ...) become the slots of each direction.
     chunks = found.reshape(len(found), -1, slots.each // len(found), *found.shape[2:])
     by_direction = jnp.moveaxis(chunks, 1, 0)
@@ -42,8 +42,8 @@ def apply_transpose(slots: BlockConstraints, jacobian: ListedJacobian, force: Al
         return sum_ + jnp.einsum("pctb,tcb->pcb", rows, jnp.concatenate(mine))
 
     start = jnp.zeros_like(jacobian.rows[0, :, :, 0])
-    chunks = jacobian.rows, in_chunks(force, len(jacobian.needed))
-    return fold_needed(jacobian.needed, more, start, chunks)
+    chunks = jacobian.rows, in_chunks(force, len(jacobian.rows))
+    return fold_needed(jacobian.filled, more, start, chunks)
 
 
 def hessian(
@@ -58,4 +58,4 @@ def hessian(
     if front is None:
         first = jacobian.rows[0, :, :, 0]
         front = jnp.zeros((len(first), *first.shape), first.dtype)
-    return outer_sums(jacobian.needed, front, jacobian.rows, weights)
+    return outer_sums(jacobian.filled, front, jacobian.rows, weights)

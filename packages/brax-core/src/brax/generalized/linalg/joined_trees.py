@@ -91,7 +91,7 @@ def apply_jacobian(forest: Forest, jacobian: ListedJacobian, rates: jax.Array) -
         return jnp.sum(by_slot * jnp.swapaxes(both, 0, 1)[:, None], axis=0)
 
     still = unread(jnp.zeros((directions, slots, rates.shape[-1]), rates.dtype))
-    found = map_needed(jacobian.needed, of_chunk, (jacobian.rows, jacobian.joined()), still)
+    found = map_needed(jacobian.filled, of_chunk, (jacobian.rows, jacobian.joined()), still)
     by_direction = jnp.moveaxis(found, 1, 0)
     return tuple(x.reshape(-1, x.shape[-1]) for x in by_direction)
 
@@ -110,10 +110,10 @@ def apply_transpose(
         return jnp.swapaxes(found, 1, 2).reshape(2 * slots, places, -1)
 
     still = unread(jnp.zeros((2 * slots, places, like.shape[-1]), like.dtype))
-    chunks = jacobian.rows, in_chunks(force, len(jacobian.needed))
-    pushed = map_needed(jacobian.needed, of_chunk, chunks, still)
+    chunks = jacobian.rows, in_chunks(force, len(jacobian.rows))
+    pushed = map_needed(jacobian.filled, of_chunk, chunks, still)
     start = jnp.zeros((*forest.rows.shape, like.shape[-1]), like.dtype)
-    return by_row(forest, added_at(start, pushed, jacobian.joined(), jacobian.filled()))
+    return by_row(forest, added_at(start, pushed, jacobian.joined(), jacobian.filled))
 
 
 def solve(
@@ -134,7 +134,7 @@ def solve(
     """
     places = forest.rows.shape[1]
     tiles = [_tiles(front, places) for front in fronts]
-    parts = [(j.rows, weights, j.joined(), j.filled()) for j, weights in contacts]
+    parts = [(j.rows, weights, j.joined(), j.filled) for j, weights in contacts]
     alone = frontal.solve(blocks, frontal.factor(blocks, fronts), right)
     found = solved_jointly(
         jnp.concatenate(tiles), by_tree(forest, right), by_tree(forest, alone), parts

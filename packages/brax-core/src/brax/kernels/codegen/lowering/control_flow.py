@@ -470,18 +470,19 @@ class _Unread(np.ndarray):
 def _skipping(jaxpr: Any, consts: int, carried: int) -> Any:
     """Return the call of `where_needed` that is the whole body of a loop; None if there is more.
 
-    Its truth value must be scanned over. What it leaves as it was must be the carry, or for rows of
-    results something constant or scanned over.
+    What it tests must be scanned over: its truth value, or the number of the iteration. What it
+    leaves as it was must be the carry, or for rows of results something constant or scanned over.
     """
     call = _only_call(jaxpr)
     if call is None:
         return None
     first, needed, old = consts + carried, *_choice(call)
-    given = [*jaxpr.constvars, *jaxpr.invars[:consts], *jaxpr.invars[first:]]
-    known = all(isinstance(v, Literal) or v in given for v in old[carried:])
+    scanned, fixed = jaxpr.invars[first:], [*jaxpr.constvars, *jaxpr.invars[:consts]]
+    known = all(isinstance(v, Literal) or v in [*fixed, *scanned] for v in old[carried:])
     same = all(v is w for v, w in zip(old[:carried], jaxpr.invars[consts:first], strict=True))
-    scanned = any(needed is v for v in jaxpr.invars[first:])
-    return call if known and same and scanned else None
+    place = _place(call)
+    tested = needed in scanned if place is None else place in scanned and needed in fixed
+    return call if known and same and tested else None
 
 
 def _scan_where_needed(
@@ -499,6 +500,7 @@ def _scan_where_needed(
     kinds = {v: code_of(v.aval.dtype) for v in jaxpr.invars[first:]}
     scanned = dict(zip(jaxpr.invars[first:], rows, strict=True))
     needed, old = _choice(call)
+    place = _place(call)
     # Rows of results that no lane needs are what the call would leave as it was.
     filled, replaced = [], {}
     for var in old[carried:]:
@@ -526,9 +528,11 @@ def _scan_where_needed(
 
     def running(count: Value) -> Value:
         """Return the truth value of an iteration."""
-        return _truth(emitter, scanned[needed], row(count))
+        if place is None:
+            return _truth(emitter, scanned[needed], row(count))
+        return _is_among(emitter, row(count), values[needed])
 
-    leading = call.params["leading"] and not reverse
+    leading = place is not None and not reverse
     with _rows_needed(emitter, length, running, leading) as (count, _):
         at = row(count)
         # What is read from a buffer that changes belongs to the body.
@@ -537,8 +541,12 @@ def _scan_where_needed(
             for v, buffer in replaced.items()
         }
         values |= {
-            v: _row(emitter, x, at, kinds[v], read_only=v not in replaced) for v, x in now.items()
+            v: _row(emitter, x, at, kinds[v], read_only=v not in replaced)
+            for v, x in now.items()
+            if v is not place
         }
+        if place is not None:
+            values[place] = _filled([at], ())
         values |= dict(zip(jaxpr.invars[consts:first], carry.get(), strict=True))
         out = lower_jaxpr(emitter, *jax_internals.called(call), _given(call, values))
         # All rows are computed before the first one is stored.
@@ -610,6 +618,12 @@ def _choice(eqn: Any) -> tuple[Any, list[Any]]:
     return eqn.invars[eqn.params["needed"]], [eqn.invars[i] for i in eqn.params["old"]]
 
 
+def _place(eqn: Any) -> Any:
+    """Return the number of the iteration that a `where_needed` is given, or None."""
+    place = eqn.params["place"]
+    return None if place is None else eqn.invars[place]
+
+
 def _keeps_shapes(eqn: Any) -> bool:
     """Return whether a `where_needed` has one truth value for each environment.
 
@@ -620,7 +634,7 @@ def _keeps_shapes(eqn: Any) -> bool:
     return needed.aval.shape == (1, BATCH_MARK) and before == after
 
 
-@_function_rule(WHERE_NEEDED, parts=jax_internals.called, parameters="jaxpr needed old leading")
+@_function_rule(WHERE_NEEDED, parts=jax_internals.called, parameters="jaxpr needed old place")
 def _where_needed(
     emitter: Emitter, eqn: Any, operands: list[ElementArray], free: LastRead
 ) -> list[ElementArray]:
@@ -629,7 +643,11 @@ def _where_needed(
     Old values that nobody reads afterwards are overwritten in place.
     """
     inner, places = jax_internals.called(eqn), eqn.params["old"]
-    (needed,) = _loaded(emitter, operands[eqn.params["needed"]]).reshape(-1)[:1]
+    needed, place = operands[eqn.params["needed"]], eqn.params["place"]
+    if place is not None:
+        (at,) = _loaded(emitter, operands[place]).reshape(-1)
+        needed = _filled([_is_among(emitter, at, needed[:1])], ())
+    (needed,) = _loaded(emitter, needed).reshape(-1)[:1]
     if not is_runtime_value(needed) or not _keeps_shapes(eqn):
         return lower_jaxpr(emitter, *inner, operands)
     # The branch is a loop of at most one iteration. Its carry starts with the old values, which
@@ -681,6 +699,12 @@ def _truth(emitter: Emitter, flags: ElementArray, at: Value) -> Value:
     return found
 
 
+def _is_among(emitter: Emitter, at: Value, count: ElementArray) -> Value:
+    """Return whether a row is one of the first `count`."""
+    (most,) = _loaded(emitter, count).reshape(-1)
+    return scalars.rule("lt")(emitter, "i4", at, most)
+
+
 def _is_batched(eqn: Any) -> bool:
     """Return whether the operands of an operation have the batch on their last axes."""
     return all(v.aval.shape[-1:] == (BATCH_MARK,) for v in eqn.invars)
@@ -717,15 +741,19 @@ def _outer_sums(
     emitter: Emitter,
     eqn: Any,
     free: LastRead,
-    needed: ElementArray,
+    count: ElementArray,
     *arrays: ElementArray,
 ) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.outer_sums`: a loop over the chunks that some lane needs."""
     code, (start, rows, weights) = code_of(eqn.outvars[0].aval.dtype), arrays
     total = symmetric.changeable(emitter, start, code, free)
     x, y = (symmetric.in_memory(emitter, a, code) for a in (rows, weights))
-    running = functools.partial(_truth, emitter, needed)
-    with _rows_needed(emitter, needed.shape[0], running, leading=True) as (at, _):
+
+    def running(at: Value) -> Value:
+        """Return whether a chunk is needed."""
+        return _is_among(emitter, at, count)
+
+    with _rows_needed(emitter, len(rows), running, leading=True) as (at, _):
         symmetric.add_outer(emitter, total, x, y, at, rows.shape[1:4], weights.shape[1])
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 

@@ -474,16 +474,12 @@ def _eliminate_panel(f: RoutineWriter, c: str, last: str, width: int, above: int
             f.store(entries[s], rows[s](k))
         f.end_loop()
     _subtract_panel(f, c, rows, inverses, listed)
-    # The rows of L: scaled before the diagonal, zero from there on.
+    # The rows of L are scaled; what was at their diagonal and behind it is left.
     [m] = f.loop("0", listed.length)
     k = f.item(listed, m)
     for row, inverse in zip(rows, inverses, strict=True):
         f.store(f.apply("fmul", f.load(row(k)), inverse), row(k))
     f.end_loop()
-    for row, place in zip(rows, places, strict=True):
-        [z] = f.loop(place, str(f.n))
-        f.store(f.zero, row(z))
-        f.end_loop()
 
 
 def _subtract_panel(
