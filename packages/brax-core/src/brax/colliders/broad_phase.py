@@ -418,9 +418,8 @@ def _near_pairs(
     )
     gaps = [*(low - high2), *(low2 - high)]
     index, found = flagged(~(functools.reduce(jnp.maximum, gaps) >= reach), len(reach))
-    some = rows_needed(found, len(reach))
     if not bounds:
-        return _Near(start + index, some, found)
+        return _Near(start + index, rows_needed(found, len(reach)), found)
 
     def near_of(index: jax.Array) -> jax.Array:
         own = [

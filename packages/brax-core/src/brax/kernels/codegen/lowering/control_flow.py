@@ -748,11 +748,7 @@ def _outer_sums(
     code, (start, rows, weights) = code_of(eqn.outvars[0].aval.dtype), arrays
     total = symmetric.changeable(emitter, start, code, free)
     x, y = (symmetric.in_memory(emitter, a, code) for a in (rows, weights))
-
-    def running(at: Value) -> Value:
-        """Return whether a chunk is needed."""
-        return _is_among(emitter, at, count)
-
+    running = functools.partial(_is_among, emitter, count=count)
     with _rows_needed(emitter, len(rows), running, leading=True) as (at, _):
         symmetric.add_outer(emitter, total, x, y, at, rows.shape[1:4], weights.shape[1])
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
