@@ -112,7 +112,12 @@ class Emitter:
     """The instructions of one kernel, while its jaxpr is lowered."""
 
     def __init__(
-        self, lanes: int, stride: int = 0, max_values: int = 0, for_gpu: bool = False
+        self,
+        lanes: int,
+        stride: int = 0,
+        max_values: int = 0,
+        for_gpu: bool = False,
+        single_precision: bool = False,
     ) -> None:
         """Start without instructions.
 
@@ -122,9 +127,11 @@ class Emitter:
                 there is none.
             max_values: the largest number of values; 0 for no limit.
             for_gpu: whether the kernel is for a GPU, which has no C library.
+            single_precision: whether elementary functions of single precision are computed in it.
         """
         self.lanes, self.stride = lanes, stride
         self.max_values, self.for_gpu = max_values, for_gpu
+        self.single_precision = single_precision
         self.slots: dict[str, tuple[Type, int]] = {}
         """The type of the numbers of each stack slot, and how many there are, by its name."""
         self.blocks: list[list[Group]] = [[], []]
@@ -344,6 +351,11 @@ class Emitter:
     def declare(self, name: str) -> str:
         """Return a name that is no instruction's, such as that of a parameter."""
         self.wide[name], self._depth[name] = False, 0
+        return name
+
+    def parameter(self, name: str) -> str:
+        """Return the name of a wide value that is new in each iteration over the batch."""
+        self.wide[name], self._depth[name] = True, 1
         return name
 
     def declare_function(self, name: str, result: Type, *operands: Type) -> None:

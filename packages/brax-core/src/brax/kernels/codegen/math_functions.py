@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from brax.kernels.codegen import single_precision
 from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, is_runtime_value
 
 # The truncated terms are below 1e-11 within an eighth of a turn (|x| <= pi / 4), far less than
@@ -425,6 +426,8 @@ def math_function(name: str) -> Callable[..., Any]:
     """Return the lowering rule of one of `FUNCTIONS`: of the emitter, a type code and values."""
 
     def call(emitter: Emitter, code: str, *values: Value) -> Value:
+        if emitter.single_precision:
+            return single_precision.function(name)(emitter, *values)
         if code == "f4" and name in _VECTOR_FUNCTIONS:
             routine, build, which = _VECTOR_FUNCTIONS[name]
             return emitter.routine(routine, code, build, *values)[which]
