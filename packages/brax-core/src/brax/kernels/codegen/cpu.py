@@ -155,7 +155,7 @@ def _compiled(
     text = f"{translated}\n{handler}"
     # Equal kernels share a function, and its file in the cache, by a hash of their text.
     name = "brax_" + hashlib.sha256(f"{opt_level} {text}".encode()).hexdigest()[:32]
-    _register(name, text, opt_level)
+    register(name, text, opt_level)
     dump.write(kernel.title, name, kernel.closed, translated, opt_level)
     return name
 
@@ -213,7 +213,7 @@ _REGISTERED: set[str] = set()
 """The names of native functions that XLA knows."""
 
 
-def _register(name: str, text: str, opt_level: int) -> None:
+def register(name: str, text: str, opt_level: int) -> None:
     """Compile a module and register its handler with XLA, once, whichever threads trace it."""
     # LLVM's target machine and XLA's registry are shared by all threads.
     with _REGISTRATION_LOCK:

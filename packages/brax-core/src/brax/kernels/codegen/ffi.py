@@ -108,14 +108,81 @@ def ffi_handler(
         lanes: environments that the kernel works on at once.
         threads: whether to share the batch among XLA's threads.
     """
+    batched = next(k for k, x in enumerate(operands) if x.batched)
+    shared = _shared_call(_thread_count(MIN_THREAD_BATCH), _pieces(lanes)) if threads else []
+    lines = _handler(len(operands), len(results), batched, shared)
+    lines += _batch(operands, results, lanes, threads)
+    return "\n".join(lines) + (_WORK_SHARING if threads else "")
+
+
+def block_handler(operands: int, results: int, room: int, prepare: Sequence[str]) -> str:
+    """Return the function `handler` of a kernel that works on blocks of rows of XLA's own arrays.
+
+    The first axis of the first operand counts the blocks. The handler calls `block` for each, with
+    the addresses of operands and results, that of memory for its own use, and the block's number.
+    Threads take one block after another, so that results do not depend on their number as long as
+    no block writes what another one does.
+
+    Args:
+        operands: the number of operands.
+        results: the number of results.
+        room: the size of the memory, in bytes.
+        prepare: instructions before the first block, which may fill the memory `%stack` from the
+            operands `%in0`, `%in1` and so on.
+    """
+    allocated, freed = allocation(max(room, 1))
+    names = [f"in{k}" for k in range(operands)] + [f"out{k}" for k in range(results)]
+    arguments = ", ".join(f"ptr %{name}" for name in (*names, "stack"))
+    each_block = ["%pieces = add i64 %size, 0", "%piece = add i64 0, 1", *_users()]
+    lines = [
+        *_handler(operands, results, 0, _shared_call(_thread_count(1), each_block)),
+        "define internal void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop, ptr %job) {",
+        "%begin.at = alloca i64",
+        "%stop.at = alloca i64",
+        *allocated,
+        *(line for k in range(operands) for line in _load(f"in{k}", "in", WORD_BYTES * k)),
+        *(line for k in range(results) for line in _load(f"out{k}", "out", WORD_BYTES * k)),
+        *prepare,
+        "store i64 %begin, ptr %begin.at",
+        "store i64 %stop, ptr %stop.at",
+        "br label %enter",
+        "enter:",
+        "%from = load i64, ptr %begin.at",
+        "%to = load i64, ptr %stop.at",
+        "br label %each",
+        "each:",
+        "%number = phi i64 [ %from, %enter ], [ %number.next, %each ]",
+        f"call void @block({arguments}, i64 %number)",
+        "%number.next = add i64 %number, 1",
+        "%more = icmp slt i64 %number.next, %to",
+        "br i1 %more, label %each, label %ran",
+        "ran:",
+        *_next_piece("%begin.at", "%stop.at"),
+        "end:",
+        *freed,
+        "ret void",
+        "}",
+    ]
+    return "\n".join(lines) + _WORK_SHARING
+
+
+def _handler(operands: int, results: int, sized: int, shared: Sequence[str]) -> list[str]:
+    """Return the function `handler`, which calls `batch` with arrays of the arrays' addresses.
+
+    Args:
+        operands: the number of operands.
+        results: the number of results.
+        sized: number of an operand whose first dimension is the size of the batch.
+        shared: instructions that share a large batch among threads.
+    """
 
     def version(part: str) -> int:
         return offset("Metadata.api_version", f"Api_Version.{part}_version")
 
-    lines = [
+    return [
         "define ptr @handler(ptr %frame) {",
-        f"%operands = alloca ptr, i32 {len(operands)}",
-        f"%results = alloca ptr, i32 {len(results)}",
+        f"%operands = alloca ptr, i32 {operands}",
+        f"%results = alloca ptr, i32 {results}",
         *_load("extension", "frame", offset("CallFrame.extension_start")),
         "%asked = icmp ne ptr %extension, null",
         "br i1 %asked, label %about, label %call",
@@ -131,22 +198,16 @@ def ffi_handler(
         "call:",
         *_load("in", "frame", offset("CallFrame.args", "Args.args")),
         *_load("out", "frame", offset("CallFrame.rets", "Rets.rets")),
-        *_addresses("in", "operands", len(operands)),
-        *_addresses("out", "results", len(results)),
-    ]
-    batched = next(k for k, x in enumerate(operands) if x.batched)
-    lines += [
-        # The first dimension of an operand with a batch is the size of the batch.
-        *_load("dims", f"in{batched}", offset("Buffer.dims")),
+        *_addresses("in", "operands", operands),
+        *_addresses("out", "results", results),
+        *_load("dims", f"in{sized}", offset("Buffer.dims")),
         *_load("size", "dims", 0, "i64"),
-        *(_shared_call(lanes) if threads else []),
+        *shared,
         "call void @batch(ptr %operands, ptr %results, i64 0, i64 %size, ptr null)",
         # A null pointer is XLA's success.
         "ret ptr null",
         "}",
-        *_batch(operands, results, lanes, threads),
     ]
-    return "\n".join(lines) + (_WORK_SHARING if threads else "")
 
 
 def _addresses(base: str, to: str, count: int) -> list[str]:
@@ -273,7 +334,7 @@ def _next(arrays: Sequence[_Array], lanes: int, threads: bool) -> list[str]:
         "%more = icmp slt i64 %after, %stop",
         "br i1 %more, label %enter, label %piece",
         "piece:",
-        *(_next_piece() if threads else ["br label %end"]),
+        *(_next_piece("%first.at", "%stop.at") if threads else ["br label %end"]),
         "end:",
         "ret i64 0",
         "enter:",
@@ -296,8 +357,13 @@ def _next(arrays: Sequence[_Array], lanes: int, threads: bool) -> list[str]:
     ]
 
 
-def _next_piece() -> list[str]:
-    """Count a piece as done, and jump to `enter` if there is another one, or else to `end`."""
+def _next_piece(begin: str, stop: str) -> list[str]:
+    """Count a piece as done, and jump to `enter` if there is another one, or else to `end`.
+
+    Args:
+        begin: address at which to store the first environment of the next piece.
+        stop: address at which to store its end.
+    """
     return [
         "%alone = icmp eq ptr %job, null",
         "br i1 %alone, label %end, label %shared",
@@ -305,7 +371,7 @@ def _next_piece() -> list[str]:
         "%done = getelementptr i64, ptr %job, i64 1",
         "%was = atomicrmw add ptr %done, i64 1 acq_rel",
         # From here on, what is not the job may be gone, unless a piece is left.
-        "%taken = call i1 @taken(ptr %job, ptr %first.at, ptr %stop.at)",
+        f"%taken = call i1 @taken(ptr %job, ptr {begin}, ptr {stop})",
         "br i1 %taken, label %enter, label %end",
     ]
 
@@ -379,12 +445,17 @@ def _load(name: str, base: str, distance: int, kind: str = "ptr") -> list[str]:
     ]
 
 
-def _shared_call(lanes: int) -> list[str]:
-    """Share a large batch among XLA's threads and return; continue at `serial` with a small one."""
+def _shared_call(count: Sequence[str], pieces: Sequence[str]) -> list[str]:
+    """Share a large batch among XLA's threads and return; continue at `serial` with a small one.
+
+    Args:
+        count: see `_thread_count`.
+        pieces: see `_pieces`.
+    """
     return [
-        *_thread_count(),
+        *count,
         "share:",
-        *_pieces(lanes),
+        *pieces,
         *_job(),
         *_scheduled_threads(),
         *_own_share(),
@@ -392,8 +463,11 @@ def _shared_call(lanes: int) -> list[str]:
     ]
 
 
-def _thread_count() -> list[str]:
-    """Ask XLA for the number of its threads, and jump to `share` if several are worth it."""
+def _thread_count(least: int) -> list[str]:
+    """Ask XLA for the number of its threads, and jump to `share` if several are worth it.
+
+    `least` is the size of a batch that is worth another thread.
+    """
     return [
         # One thread is assumed if XLA does not answer.
         "%threads.to = alloca i64",
@@ -409,7 +483,7 @@ def _thread_count() -> list[str]:
         *_load("count", "api", offset("Api.ThreadPool_NumThreads")),
         "%count.error = call ptr %count(ptr %count.args)",
         "%threads = load i64, ptr %threads.to",
-        f"%most = udiv i64 %size, {MIN_THREAD_BATCH}",
+        f"%most = udiv i64 %size, {least}",
         "%single = icmp slt i64 %threads, 2",
         "%small = icmp slt i64 %most, 2",
         "%one = or i1 %single, %small",
@@ -430,6 +504,13 @@ def _pieces(lanes: int) -> list[str]:
         "%up.pieces = add i64 %size, %piece",
         "%less = sub i64 %up.pieces, 1",
         "%pieces = udiv i64 %less, %piece",
+        *_users(),
+    ]
+
+
+def _users() -> list[str]:
+    """Compute the number of threads that work on the pieces."""
+    return [
         "%enough = icmp slt i64 %pieces, %threads",
         "%users = select i1 %enough, i64 %pieces, i64 %threads",
     ]
