@@ -85,11 +85,28 @@ class ParametricDistribution(abc.ABC):
 
     def entropy(self, parameters: jax.Array, seed: jax.Array) -> jax.Array:
         """Estimate the differential entropy from one sample, shape (...,)."""
-        columns = _columns(parameters)
-        _, scale = self.loc_scale(columns, axis=0)
+        return self.entropy_at(parameters, self.noise(parameters, seed))
+
+    def noise(self, parameters: jax.Array, seed: jax.Array) -> jax.Array:
+        """Draw from the normal distribution, (..., event_size) for parameters (..., param_size)."""
+        *before, size = parameters.shape
+        shape = jax.eval_shape(self.loc_scale, jnp.zeros(size, parameters.dtype))[0].shape
+        drawn = jax.random.normal(seed, (*shape, math.prod(before)), parameters.dtype)
+        # The barrier stores the random numbers: fused, XLA would draw them again at each use.
+        return fusion_barrier(drawn).T.reshape(*before, *shape)
+
+    def entropy_at(self, parameters: jax.Array, noise: jax.Array) -> jax.Array:
+        """Estimate the differential entropy from one sample, shape (...,).
+
+        Args:
+            parameters: network outputs, (..., param_size).
+            noise: standard normal numbers that give the sample, (..., event_size).
+        """
+        loc, scale = self.loc_scale(_columns(parameters), axis=0)
         # The normal's entropy is exact; only the effect of `postprocess` is estimated by a sample.
         normal = 0.5 + 0.5 * jnp.log(2.0 * jnp.pi) + jnp.log(scale)
-        entropy = jnp.sum(normal + self.log_det_jacobian(self._draw(columns, seed)), axis=0)
+        raw = loc + scale * noise.reshape(-1, noise.shape[-1]).T
+        entropy = jnp.sum(normal + self.log_det_jacobian(raw), axis=0)
         return entropy.reshape(parameters.shape[:-1])
 
     def kl_divergence(self, parameters: jax.Array, others: jax.Array) -> jax.Array:

@@ -27,6 +27,7 @@ from brax.kernels.codegen.call import (
 from brax.kernels.codegen.emitter import TooLong, Unsupported
 from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.folding import Pattern, pattern
+from brax.kernels.codegen.single_precision import MARK
 from brax.kernels.codegen.translate import translate
 
 # The measurements behind these thresholds are in docs/performance-model.md.
@@ -188,6 +189,7 @@ def _translated(
                 max_values,
                 MAX_INSTRUCTIONS,
                 patterns,
+                MARK in kernel.operations,
             )
     raise Unsupported("too many instructions")
 

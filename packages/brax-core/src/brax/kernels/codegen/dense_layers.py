@@ -34,7 +34,7 @@ the last block."""
 
 
 class Layers(NamedTuple):
-    """What a kernel of dense layers depends on."""
+    """Dense layers: all that the code of their kernels depends on."""
 
     sizes: tuple[int, ...]
     """The number of inputs, and of the outputs of each layer."""

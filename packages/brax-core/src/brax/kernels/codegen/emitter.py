@@ -127,7 +127,7 @@ class Emitter:
                 there is none.
             max_values: the largest number of values; 0 for no limit.
             for_gpu: whether the kernel is for a GPU, which has no C library.
-            single_precision: whether elementary functions of single precision are computed in it.
+            single_precision: whether to compute elementary functions of single precision in it.
         """
         self.lanes, self.stride = lanes, stride
         self.max_values, self.for_gpu = max_values, for_gpu

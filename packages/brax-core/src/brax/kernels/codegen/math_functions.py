@@ -426,8 +426,8 @@ def math_function(name: str) -> Callable[..., Any]:
     """Return the lowering rule of one of `FUNCTIONS`: of the emitter, a type code and values."""
 
     def call(emitter: Emitter, code: str, *values: Value) -> Value:
-        if emitter.single_precision:
-            return single_precision.function(name)(emitter, *values)
+        if emitter.single_precision and code == "f4" and name in single_precision.FUNCTIONS:
+            return single_precision.FUNCTIONS[name](emitter, *values)
         if code == "f4" and name in _VECTOR_FUNCTIONS:
             routine, build, which = _VECTOR_FUNCTIONS[name]
             return emitter.routine(routine, code, build, *values)[which]

@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from brax.kernels.codegen.emitter import Emitter, Unsupported, Value
+from brax.kernels.codegen.emitter import Emitter, Value
+
+MARK = "single_precision"
+"""The name of a function whose kernel computes elementary functions in single precision."""
 
 _LESS_ONE = [1 / math.factorial(k + 1) for k in range(7)]
 """Taylor coefficients of (exp(x) - 1) / x, lowest power first. For |x| <= log(2) / 2 the first
@@ -28,17 +31,6 @@ _LOG_2 = 0.693359375, -2.12194440e-4
 _EXTREMES = -86.6, 88.72283
 """Arguments of the exponential are clipped to them, so that 2^n / 2 is a normal number. Below the
 first the result is 0, above the second infinite."""
-
-
-def function(name: str) -> Callable[[Emitter, Value], Value]:
-    """Return what emits an elementary function of one operand of single precision.
-
-    Raises:
-        Unsupported: if there is none of that name.
-    """
-    if name not in _FUNCTIONS:
-        raise Unsupported(f"the function '{name}' in single precision")
-    return _FUNCTIONS[name]
 
 
 def _fma(emitter: Emitter, x: Value, y: Value, z: float | Value) -> Value:
@@ -155,10 +147,11 @@ def _logarithm_of_more(emitter: Emitter, x: Value) -> Value:
     return _where(emitter, "oeq", x, math.inf, math.inf, value)
 
 
-_FUNCTIONS: dict[str, Callable[[Emitter, Value], Value]] = {
+FUNCTIONS: dict[str, Callable[[Emitter, Value], Value]] = {
     "exp": _exponential,
     "expm1": _less_one,
     "log": _logarithm,
     "log1p": _logarithm_of_more,
     "tanh": _tanh,
 }
+"""The functions of one operand, by their names in C's mathematics library."""

@@ -40,6 +40,7 @@ def translate(
     max_values: int = 0,
     max_lines: int = 0,
     known: Sequence[Pattern | None] = (),
+    single_precision: bool = False,
 ) -> str:
     """Translate a kernel to an LLVM module.
 
@@ -52,6 +53,7 @@ def translate(
         max_values: the largest number of values; 0 for no limit.
         max_lines: the largest number of instructions; 0 for no limit.
         known: what is known of each operand's numbers; empty if nothing is known of any.
+        single_precision: see `Emitter`.
 
     Returns:
         A module with `void kernel(ptr in, ptr out, ptr next, ptr batch)`: the arrays of the
@@ -63,7 +65,7 @@ def translate(
         Unsupported: if an operation has no lowering rule.
         TooLong: if there are more than `max_values` values, or `max_lines` instructions.
     """
-    emitter = Emitter(lanes, ffi.PART, max_values)
+    emitter = Emitter(lanes, ffi.PART, max_values, single_precision=single_precision)
     if min_elements:
         emitter.loops = Loops(emitter, min_elements)
     lower_kernel(emitter, closed, batched, functools.partial(_array_address, emitter), known)

@@ -3,6 +3,7 @@
 Start reading at `compute_ppo_loss`. Advantages come from `compute_gae` of `learning/advantages.py`.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,10 +11,12 @@ import jax
 import jax.numpy as jnp
 
 from brax.kernels.fusion_barrier import fusion_barrier
+from brax.kernels.row_sums import weighted_sum
 from brax.training.agents.ppo.networks import PPONetworks, PPOParams
 
 # Google's brax has `compute_gae` at this path, so it is public here too.
 from brax.training.learning.advantages import compute_gae as compute_gae
+from brax.training.nn.distribution import ParametricDistribution
 
 
 class Memory(NamedTuple):
@@ -124,8 +127,6 @@ def compute_ppo_loss(
     if config.memory_burn_in:
         batch = _burned_in(params, batch, networks, config.memory_burn_in)
     logits, _ = _over_unrolls(networks.policy_network.apply, params, "policy", batch)
-    # Eq. 6, r(theta): from logarithms, since densities of many actions underflow.
-    ratio = jnp.exp(actions.log_prob(logits, batch.raw_action) - batch.log_prob)
     critic = networks.value_quantiles or networks.value_network.apply
     found, memory = _over_unrolls(critic, params, "value", batch)
     values = jnp.mean(found, axis=-1) if networks.value_quantiles else found
@@ -137,23 +138,97 @@ def compute_ppo_loss(
         target, advantage = targets(batch, values, last_value, config)
     else:
         target, advantage = targets(batch, batch.value, batch.last_value, config)
-    policy_loss = _surrogate(ratio, advantage, batch.used, config)
-    value_error = _value_error(found, values, batch.value, target, networks, config)
-    # Eq. 9, c1 L^VF. The factor 1/2 comes on top of the coefficient: the default weighs the error
-    # by 1/4. Truncated steps without a target have `used` 0.
-    value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error * batch.used)
-    # Eq. 9, c2 S. A squashed normal distribution has no closed form: one sample estimates it.
-    entropy_loss = -config.entropy_cost * jnp.mean(actions.entropy(logits, key))
-    loss = policy_loss + value_loss + entropy_loss
+    # At least 1: a minibatch of truncated steps only has none that is used.
+    number, steps = jnp.maximum(jnp.sum(batch.used), 1.0), batch.used.size
+    step = _Step(
+        batch.raw_action,
+        batch.log_prob,
+        batch.value,
+        target,
+        _normalized(advantage, batch.used, number) if config.normalize_advantage else advantage,
+        actions.noise(logits, key),
+    )
+    weights = (
+        -1.0 / number,
+        # Eq. 9, c1 L^VF. The factor 1/2 comes on top of the coefficient: the default weighs the
+        # error by 1/4. Truncated steps without a target have `used` 0.
+        0.5 * config.vf_loss_coefficient / steps * batch.used,
+        # Eq. 9, c2 S.
+        jnp.asarray(-config.entropy_cost / steps, logits.dtype),
+    )
+    terms = functools.partial(_terms, actions, bool(networks.value_quantiles), config)
+    flat = jax.tree.map(_in_one_axis, ((logits, found), step, weights))
+    loss, each = weighted_sum(terms, *flat)
+    policy_loss, value_loss, entropy_loss = (
+        jnp.sum(w * x) for w, x in zip(flat[2], each, strict=False)
+    )
     return loss, {
         "total_loss": loss,
         "policy_loss": policy_loss,
         "v_loss": value_loss,
         "entropy_loss": entropy_loss,
-        # Schulman's k3 estimator of KL(old || new): unbiased, and no term is negative, unlike those
-        # of the mean of -log(ratio).
-        "kl_estimate": jnp.mean(ratio - 1.0 - jnp.log(ratio)),
+        "kl_estimate": jnp.mean(each[-1]),
     }
+
+
+class _Step(NamedTuple):
+    """The data of a step that its loss depends on, besides the networks' outputs."""
+
+    raw_action: jax.Array
+    log_prob: jax.Array
+    value: jax.Array
+    target: jax.Array
+    advantage: jax.Array
+    noise: jax.Array
+    """Standard normal numbers for the estimate of the entropy."""
+
+
+class _Terms(NamedTuple):
+    """The terms of the loss of a step; the last one is only reported."""
+
+    gain: jax.Array
+    """Eq. 7, the clipped surrogate."""
+    value_error: jax.Array
+    entropy: jax.Array
+    kl_estimate: jax.Array
+    """Schulman's k3 estimator of KL(old || new): unbiased, and no term is negative, unlike those of
+    the mean of -log(ratio)."""
+
+
+def _terms(
+    actions: ParametricDistribution,
+    quantiles: bool,
+    config: PPOLossConfig,
+    outputs: tuple[jax.Array, jax.Array],
+    step: _Step,
+) -> _Terms:
+    """Return the terms of the loss of steps, each (...,).
+
+    Args:
+        actions: the distribution of actions.
+        quantiles: whether the critic's outputs are quantiles.
+        config: numbers of the loss.
+        outputs: outputs of the policy (..., param_size) and the critic, (...,) or (..., quantiles).
+        step: the other data, leaves (...,) or (..., action_size).
+    """
+    logits, found = outputs
+    values = jnp.mean(found, axis=-1) if quantiles else found
+    # Eq. 6, r(theta): from logarithms, since densities of many actions underflow.
+    log_ratio = actions.log_prob(logits, step.raw_action) - step.log_prob
+    ratio = jnp.exp(log_ratio)
+    clipped = jnp.clip(ratio, 1.0 - config.clipping_epsilon, 1.0 + config.clipping_epsilon)
+    return _Terms(
+        gain=jnp.minimum(ratio * step.advantage, clipped * step.advantage),
+        value_error=_value_error(found, values, step.value, step.target, quantiles, config),
+        # A squashed normal distribution has no closed form: one sample estimates it.
+        entropy=actions.entropy_at(logits, step.noise),
+        kl_estimate=ratio - 1.0 - log_ratio,
+    )
+
+
+def _in_one_axis(x: jax.Array) -> jax.Array:
+    """Return an array (n, time, ...) as (n * time, ...), and a scalar as it is."""
+    return x.reshape(-1, *x.shape[2:]) if x.ndim else x
 
 
 def _over_unrolls(
@@ -249,10 +324,10 @@ def _value_error(
     values: jax.Array,
     before: jax.Array,
     target: jax.Array,
-    networks: PPONetworks,
+    quantiles: bool,
     config: PPOLossConfig,
 ) -> jax.Array:
-    """Return the errors of the critic's values, (n, time); with a bound, the larger of two.
+    """Return the errors of the critic's values, (...,); with a bound, the larger of two.
 
     The error is the square, or that of the quantiles of a distributional critic. The two are that
     of the value and that of the clipped value, which is the value when the policy acted, moved by
@@ -260,20 +335,20 @@ def _value_error(
     a value further than that.
 
     Args:
-        found: what the critic returns: values, or quantiles (n, time, quantiles).
-        values: the values, (n, time).
-        before: the values at the time of acting, (n, time).
-        target: value targets, (n, time).
-        networks: PPO's networks.
+        found: what the critic returns: values, or quantiles (..., quantiles).
+        values: the values, (...,).
+        before: the values at the time of acting, (...,).
+        target: value targets, (...,).
+        quantiles: whether the critic returns quantiles.
         config: numbers of the loss.
     """
-    error_of = quantile_huber_error if networks.value_quantiles else _squared_error
+    error_of = quantile_huber_error if quantiles else _squared_error
     error, bound = error_of(found, target), config.clipping_epsilon_value
     if bound is None:
         return error
     # Values are clipped about those at the time of acting, as eq. 7 clips ratios about 1.
     near = before + jnp.clip(values - before, -bound, bound)
-    if networks.value_quantiles:
+    if quantiles:
         # All quantiles move by the same amount: their mean, the value, is `near` then.
         near = found + (near - values)[..., None]
     return jnp.maximum(error, error_of(near, target))
@@ -284,21 +359,11 @@ def _squared_error(values: jax.Array, targets: jax.Array) -> jax.Array:
     return (targets - values) ** 2
 
 
-def _surrogate(
-    ratio: jax.Array, advantages: jax.Array, used: jax.Array, config: PPOLossConfig
-) -> jax.Array:
-    """Return the negated clipped surrogate, averaged over the steps that are used.
-
-    With `normalize_advantage`, advantages are normalized over these steps first.
-    """
-    # At least 1: a minibatch of truncated steps only has none that is used.
-    number = jnp.maximum(jnp.sum(used), 1.0)
-    if config.normalize_advantage:
-        mean = jnp.sum(advantages * used) / number
-        variance = jnp.sum(used * (advantages - mean) ** 2) / number
-        # The small number keeps a minibatch of equal advantages at zero instead of 0 / 0.
-        advantages = used * (advantages - mean) / (jnp.sqrt(variance) + 1e-8)
+def _normalized(advantages: jax.Array, used: jax.Array, number: jax.Array) -> jax.Array:
+    """Return advantages with mean 0 and deviation 1 over the `number` of steps that are used."""
+    mean = jnp.sum(advantages * used) / number
+    variance = jnp.sum(used * (advantages - mean) ** 2) / number
+    # The small number keeps a minibatch of equal advantages at zero instead of 0 / 0.
+    normalized = used * (advantages - mean) / (jnp.sqrt(variance) + 1e-8)
     # XLA would compute it anew for each entry of an action in the gradient, from transposed arrays.
-    advantages = fusion_barrier(advantages)
-    clipped = jnp.clip(ratio, 1.0 - config.clipping_epsilon, 1.0 + config.clipping_epsilon)
-    return -jnp.sum(jnp.minimum(ratio * advantages, clipped * advantages)) / number
+    return fusion_barrier(normalized)
