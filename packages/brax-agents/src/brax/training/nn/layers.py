@@ -124,15 +124,15 @@ up to ten times as long as the product.
 MIN_KERNEL_ROWS = 512
 """Smallest number of rows whose layers are a kernel of their own on a CPU.
 
-Layers 27, n, n, 16 with their gradient, on two cores of an AMD EPYC with 512-bit registers, took of
-XLA's time, with 256, 512, 2560 and 16384 rows: .87, .62, .57, .62 with n = 32; .91, .68, .82, .96
-with n = 64; .59, .65, .81, 1.05 with n = 128. Without a gradient it was .34 to .77.
+Layers of 27, 32, 32 and 16 units with their gradient took .87, .62 and .57 of XLA's time with 256,
+512 and 2560 rows, on two cores with 512-bit registers; docs/performance-model.md has other widths.
 """
 
 MAX_KERNEL_WIDTH = 128
 """Largest number of inputs or outputs of a layer in such a kernel.
 
-In the measurement of `MIN_KERNEL_ROWS` with n = 256, the kernel took .90 to 1.06 of XLA's time.
+With two layers of 128 units the kernels took .65, .81 and 1.05 of XLA's time with 512, 2560 and
+16384 rows, with 256 units .97, 1.06 and .98.
 """
 
 
