@@ -17,6 +17,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from brax.kernels import dense_layers
+from brax.kernels.codegen import cpu
 from brax.kernels.dense_layers import Layers
 
 # For each activation: itself and its derivative, in double precision.
@@ -141,6 +142,18 @@ def test_variables_of_the_environment_turn_kernels_off(monkeypatch):
     monkeypatch.setenv("BRAX_NATIVE", "0")
     layers = Layers((4, 2), jnp.tanh, False)
     assert not dense_layers.supported(layers, jax.tree.leaves(_case((4, 2), 50)))
+
+
+def test_a_failing_compiler_leaves_layers_to_xla(monkeypatch):
+    def failing(*_):
+        raise RuntimeError("unknown instruction")
+
+    monkeypatch.setattr(cpu, "register", failing)
+    sizes = 6, 11, 2
+    case = _case(sizes, 50)
+    with pytest.warns(RuntimeWarning, match="unknown instruction"):
+        found = jax.jit(functools.partial(_pulled, Layers(sizes, jnp.tanh, False)))(*case)
+    _close(found, _backpropagated("tanh", False, *case))
 
 
 def test_within_a_shard_map_there_is_no_kernel():

@@ -233,13 +233,13 @@ batching.primitive_batchers[_primitive] = _batch
 def _lower(ctx: Any, *operands: Any, kind: str, layers: Layers, options: Any) -> Any:
     """Lower the primitive on a CPU: call native code, if the program is for one device."""
     parameters = {"kind": kind, "layers": layers, "options": options}
+    by_xla = functools.partial(_by_xla, **parameters)
     place = jax_internals.placement(ctx)
     # Another process knows no native functions, and JAX exports no calls of them.
-    if place.devices > 1 or jax_internals.exported(ctx):
-        return mlir.lower_fun(functools.partial(_by_xla, **parameters), multiple_results=True)(
-            ctx, *operands
-        )
-    name = _function(kind, layers, options)
+    mine = place.devices == 1 and not jax_internals.exported(ctx)
+    name = _function(kind, layers, options) if mine else None
+    if name is None:
+        return mlir.lower_fun(by_xla, multiple_results=True)(ctx, *operands)
 
     def call(*operands: jax.Array) -> list[jax.Array]:
         results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in ctx.avals_out]
@@ -249,8 +249,20 @@ def _lower(ctx: Any, *operands: Any, kind: str, layers: Layers, options: Any) ->
 
 
 @functools.lru_cache(maxsize=256)
-def _function(kind: str, layers: Layers, options: Any) -> str:
-    """Return the name by which XLA knows the native function, which is compiled if it is new."""
+def _function(kind: str, layers: Layers, options: Any) -> str | None:
+    """Return the name by which XLA knows the native function, which is compiled if it is new.
+
+    It is None if LLVM fails, as a version that was not tested may; then there is a warning.
+    """
+    try:
+        return _compiled_function(kind, layers, options)
+    except Exception as error:
+        jax_internals.warn(f"{type(error).__name__}: {error}")
+        return None
+
+
+def _compiled_function(kind: str, layers: Layers, options: Any) -> str:
+    """Return the name of the native function, compiled."""
     if kind == "forward":
         text = dense_layers.forward_text(layers, **dict(options))
     else:
