@@ -129,13 +129,8 @@ def compute_ppo_loss(
     logits, _ = _over_unrolls(networks.policy_network.apply, params, "policy", batch)
     critic = networks.value_quantiles or networks.value_network.apply
     found, memory = _over_unrolls(critic, params, "value", batch)
-    values = jnp.mean(found, axis=-1) if networks.value_quantiles else found
     if config.recompute_targets:
-        critic = networks.value_network.apply
-        last_value = critic(params.normalizer, params.value, batch.last_observation, *memory)
-        if memory:
-            last_value, _ = last_value
-        target, advantage = targets(batch, values, last_value, config)
+        target, advantage = _recomputed_targets(params, batch, found, memory, networks, config)
     else:
         target, advantage = targets(batch, batch.value, batch.last_value, config)
     # At least 1: a minibatch of truncated steps only has none that is used.
@@ -267,6 +262,32 @@ def _burned_in(params: PPOParams, batch: Batch, networks: PPONetworks, steps: in
         if name not in ("last_observation", "last_value", "memory")
     }
     return batch._replace(**late, memory=jax.lax.stop_gradient(memory))
+
+
+def _recomputed_targets(
+    params: PPOParams,
+    batch: Batch,
+    found: jax.Array,
+    memory: tuple[jax.Array, ...],
+    networks: PPONetworks,
+    config: PPOLossConfig,
+) -> tuple[jax.Array, jax.Array]:
+    """Return value targets and advantages, both (n, time), by the critic as it is now.
+
+    Args:
+        params: all parameters.
+        batch: experience.
+        found: outputs of the critic, (n, time), or quantiles (n, time, quantiles).
+        memory: its memory after the last steps, (n, memory_size); empty without memory.
+        networks: PPO's networks.
+        config: numbers of the loss.
+    """
+    values = jnp.mean(found, axis=-1) if networks.value_quantiles else found
+    critic = networks.value_network.apply
+    last_value = critic(params.normalizer, params.value, batch.last_observation, *memory)
+    if memory:
+        last_value, _ = last_value
+    return targets(batch, values, last_value, config)
 
 
 def quantile_huber_loss(quantiles: jax.Array, targets: jax.Array, kappa: float = 1.0) -> jax.Array:
