@@ -1,6 +1,7 @@
 """Networks of many rows, which are kernels on a CPU, against networks that XLA computes."""
 
 import functools
+import types
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from brax.training.agents.ppo import losses
 from brax.training.agents.ppo import networks as ppo_networks
-from brax.training.nn import layers, networks
+from brax.training.nn import distribution, layers, networks
 
 ROWS = layers.MIN_KERNEL_ROWS
 
@@ -128,3 +129,39 @@ def test_ppos_gradient_by_kernels_is_that_of_xla(distribution, monkeypatch):
     monkeypatch.setenv("BRAX_NATIVE", "0")
     assert not _has_kernel(graded(), first)
     _close(found, jax.jit(graded())(first))
+
+
+class _Certain(distribution.NormalTanhDistribution):
+    """A distribution with an entropy of its own."""
+
+    def entropy(self, parameters, seed):
+        """Return the first network output times three."""
+        return 3.0 * parameters[..., 0]
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_ppo_asks_a_distribution_for_its_own_entropy(native, monkeypatch):
+    monkeypatch.setenv("BRAX_NATIVE", native)
+    number, first = 256, jnp.ones((1,))
+    logits = jax.random.normal(jax.random.key(0), (number, 1, 4))
+    made = types.SimpleNamespace(
+        parametric_action_distribution=_Certain(2),
+        policy_network=types.SimpleNamespace(apply=lambda _, weights, data: logits * weights),
+        value_network=types.SimpleNamespace(apply=lambda *_: jnp.zeros((number, 1))),
+        value_quantiles=None,
+    )
+    none = jnp.zeros((number, 1))
+    batch = losses.Batch(
+        none, jnp.zeros((number, 1, 2)), none, none, none, none, none, None, none[:, 0], none[:, 0]
+    )
+    config = losses.PPOLossConfig(0.3, 0.1, 0.5, False, 0.95, 0.97, "gae")
+
+    def loss(weights):
+        params = ppo_networks.PPOParams((), weights, ())
+        return losses.compute_ppo_loss(params, batch, jax.random.key(2), made, config)
+
+    # Without advantages, the entropy is all of the loss that depends on the weights.
+    expected = -0.1 * 3.0 * np.mean(logits[..., 0])
+    slope, parts = jax.grad(loss, has_aux=True)(first)
+    np.testing.assert_allclose([slope[0], parts["entropy_loss"]], expected, rtol=1e-5)
+    np.testing.assert_allclose(parts["total_loss"], expected, rtol=1e-5)

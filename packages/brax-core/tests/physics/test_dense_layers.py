@@ -108,6 +108,73 @@ def test_only_the_cotangents_that_are_needed_are_computed(wanted):
     assert needed in str(jax.make_jaxpr(gradient)(data, weights))
 
 
+def test_a_gradient_by_one_weight():
+    sizes, case = (5, 16, 2), _case((5, 16, 2), 200)
+    data, weights, given = case
+
+    def loss(kernel):
+        return jnp.sum(
+            dense_layers.apply(layers, data, [(kernel, weights[0][1]), weights[1]]) * given
+        )
+
+    layers = Layers(sizes, jnp.tanh, False)
+    _close(jax.grad(loss)(weights[0][0]), _backpropagated("tanh", False, *case)[2][0][0])
+
+
+@pytest.mark.parametrize("moving", [(True, True), (True, False), (False, True)])
+def test_tangents_are_those_of_backpropagation(moving):
+    """The directional derivative is the product of the gradient and the direction."""
+    sizes, case = (5, 16, 2), _case((5, 16, 2), 200)
+    layers, (data, weights, given) = Layers(sizes, jax.nn.swish, False), case
+    directions = [
+        x if m else jax.tree.map(np.zeros_like, x)
+        for m, x in zip(moving, _case(sizes, 200, 1), strict=False)
+    ]
+
+    def along(t):
+        moved = [
+            jax.tree.map(lambda a, b: a + t * b, x, d) if m else x
+            for m, x, d in zip(moving, (data, weights), directions, strict=True)
+        ]
+        return dense_layers.apply(layers, *moved)
+
+    _, found = jax.jvp(along, (jnp.float32(0),), (jnp.float32(1),))
+    out, *gradient = _backpropagated("swish", False, *case)
+    wanted = sum(
+        np.sum(a * b) for a, b in zip(*map(jax.tree.leaves, (gradient, directions)), strict=True)
+    )
+    assert found.shape == out.shape
+    np.testing.assert_allclose(np.sum(found * given), wanted, rtol=1e-5)
+
+
+def test_derivatives_of_derivatives_are_those_of_xla():
+    """Forwards over reverse and reverse over reverse, of a function of rows and weights."""
+    sizes, (data, weights, given) = (5, 16, 2), _case((5, 16, 2), 200)
+    layers, directions = Layers(sizes, jnp.tanh, True), _case(sizes, 200, 1)[:2]
+
+    def plain(data, weights):
+        for kernel, bias in weights:
+            data = jnp.tanh(data @ kernel + bias)
+        return data
+
+    def twice(apply):
+        def loss(*x):
+            return jnp.sum(apply(*x) ** 2 * given)
+
+        gradient = jax.grad(loss, argnums=(0, 1))
+
+        def along(*x):
+            pairs = zip(*map(jax.tree.leaves, (gradient(*x), directions)), strict=True)
+            return sum(jnp.sum(a * b) for a, b in pairs)
+
+        forwards = jax.jvp(gradient, (data, weights), directions)[1]
+        return forwards, jax.grad(along, argnums=(0, 1))(data, weights)
+
+    found = twice(functools.partial(dense_layers.apply, layers))
+    _close(found, twice(plain))
+    _close(found[0], found[1])
+
+
 def test_batched_layers_are_computed_one_after_another():
     sizes = 4, 9, 2
     layers, cases = Layers(sizes, jnp.tanh, False), [_case(sizes, 50, seed) for seed in range(3)]

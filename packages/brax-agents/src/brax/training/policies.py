@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import jax
 
 from brax.errors import ConfigError
+from brax.kernels.rows import map_rows
 from brax.training import types
 from brax.training.acme import running_statistics
 from brax.training.nn import distribution, images, networks
@@ -146,12 +147,22 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
                 return actions.mode(logits), extras
             # Raw actions are kept, since actions rounded to the bounds cannot be mapped back.
             raw = actions.sample_no_postprocessing(logits, key)
-            extras |= {"raw_action": raw, "log_prob": actions.log_prob(logits, raw)}
-            return actions.postprocess(raw), extras
+            action, log_prob = _acted(actions, logits, raw)
+            extras |= {"raw_action": raw, "log_prob": log_prob}
+            return action, extras
 
         return RecurrentPolicy(policy, network.memory_size) if recurrent else policy
 
     return make_policy
+
+
+def _acted(actions: Any, logits: jax.Array, raw: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the actions of raw ones (..., event_size), and their log density, (...,)."""
+    action, log_prob = map_rows(
+        lambda logits, raw: (actions.postprocess(raw), actions.log_prob(logits, raw)),
+        *(x.reshape(-1, x.shape[-1]) for x in (logits, raw)),
+    )
+    return action.reshape(raw.shape), log_prob.reshape(raw.shape[:-1])
 
 
 def with_normalizer(make_policy: Callable[..., Any], params: Any) -> Callable[..., Any]:

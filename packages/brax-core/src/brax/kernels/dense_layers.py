@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
+from jax.interpreters import ad, batching, mlir
 
 from brax.kernels.codegen import cpu, dense_layers, jax_internals
 from brax.kernels.codegen.dense_layers import BLOCK_ROWS, padded
@@ -51,11 +51,8 @@ def _translated(layers: Layers) -> bool:
     return True
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def apply(layers: Layers, data: jax.Array, weights: Weights) -> jax.Array:
     """Return the outputs of dense layers, (rows, outputs).
-
-    It can be differentiated in reverse mode, once.
 
     Args:
         layers: the layers, which are `supported`.
@@ -63,63 +60,7 @@ def apply(layers: Layers, data: jax.Array, weights: Weights) -> jax.Array:
         weights: the weights and the bias of each layer.
     """
     (out,) = _bind("forward", layers, _blocks(data), *_flat(weights), keep=False)
-    return _rows(out, len(data))
-
-
-def _apply_forward(layers: Layers, data: Any, weights: Any) -> tuple[jax.Array, Any]:
-    """Return the outputs, and the function that maps their cotangents to those of the operands."""
-    needed = data.perturbed, any(x.perturbed for pair in weights for x in pair)
-    rows, values = data.value, [(kernel.value, bias.value) for kernel, bias in weights]
-    blocks = _blocks(rows)
-    out, *kept = _bind("forward", layers, blocks, *_flat(values), keep=True)
-    pull = functools.partial(_pulled_back, layers, needed, len(rows))
-    kernels = [kernel for kernel, _ in values]
-    return _rows(out, len(rows)), jax.tree_util.Partial(pull, blocks, kernels, kept)
-
-
-def _pulled_back(
-    layers: Layers,
-    needed: tuple[bool, bool],
-    rows: int,
-    blocks: jax.Array,
-    kernels: Sequence[jax.Array],
-    kept: Sequence[jax.Array],
-    cotangents: jax.Array,
-) -> tuple[jax.Array | None, Any]:
-    """Return the cotangents of rows and weights, from those of the outputs; None if not needed.
-
-    Args:
-        layers: the layers.
-        needed: whether the cotangents of the rows are needed, and those of the weights.
-        rows: the number of rows.
-        blocks: the rows, in blocks.
-        kernels: the weights of each layer.
-        kept: what the kernel of the layers has kept.
-        cotangents: the cotangents of the outputs.
-    """
-    operands = blocks, *kernels, *kept, _blocks(cotangents)
-    found = list(_bind("backward", layers, *operands, needed=needed))
-    of_rows = _rows(found.pop(0), rows) if needed[0] else None
-    if not needed[1]:
-        return of_rows, [(None, None)] * len(kernels)
-    # XLA's own sum along this axis is in an order that depends on the number of threads.
-    total, of_weights, end = functools.reduce(jnp.add, found[0]), [], 0
-    for inputs, outputs in layers.pairs:
-        begin, middle = end, end + inputs * outputs
-        end = middle + outputs
-        kernel = total[begin:middle].reshape(inputs, outputs)
-        of_weights.append((kernel, total[middle:end]))
-    return of_rows, of_weights
-
-
-def _apply_backward(layers: Layers, pull: Any, cotangents: Any) -> tuple[Any, Any]:
-    """Return the cotangents of rows and weights."""
-    if isinstance(cotangents, jax.custom_derivatives.SymbolicZero):
-        cotangents = jnp.zeros(cotangents.shape, cotangents.dtype)
-    return pull(cotangents)
-
-
-apply.defvjp(_apply_forward, _apply_backward, symbolic_zeros=True)
+    return out.reshape(-1, layers.sizes[-1])[: len(data)]
 
 
 def _flat(weights: Weights) -> list[jax.Array]:
@@ -134,23 +75,18 @@ def _blocks(data: jax.Array) -> jax.Array:
     return whole.reshape(-1, BLOCK_ROWS, data.shape[1])
 
 
-def _rows(blocks: jax.Array, count: int) -> jax.Array:
-    """Return the first `count` rows of blocks."""
-    return blocks.reshape(-1, blocks.shape[-1])[:count]
-
-
 _primitive = Primitive("dense_layers")
 _primitive.multiple_results = True
 
 
 def _bind(kind: str, layers: Layers, *operands: jax.Array, **options: Any) -> list[jax.Array]:
-    """Bind the primitive: the layers (`forward`) or their gradient (`backward`)."""
+    """Bind the primitive, see `_FUNCTIONS`."""
     return _primitive.bind(*operands, kind=kind, layers=layers, options=tuple(options.items()))
 
 
 def _by_xla(*operands: jax.Array, kind: str, layers: Layers, options: Any) -> list[jax.Array]:
     """Compute what a kernel computes by operations of XLA, with padding of zeros."""
-    return (_forward if kind == "forward" else _backward)(layers, operands, **dict(options))
+    return _FUNCTIONS[kind](layers, operands, **dict(options))
 
 
 def _forward(layers: Layers, operands: Sequence[jax.Array], keep: bool) -> list[jax.Array]:
@@ -175,21 +111,57 @@ def _backward(
     layers: Layers, operands: Sequence[jax.Array], needed: tuple[bool, bool]
 ) -> list[jax.Array]:
     """Compute the gradient of layers, see `codegen.dense_layers.backward_text`."""
-    count = len(layers.pairs)
-    data, kernels, kept = operands[0], operands[1 : 1 + count], operands[1 + count : -1]
-    values = [x[..., :size] for x, size in zip(kept[::2], layers.activated, strict=True)]
-    slopes = [x[..., :size] for x, size in zip(kept[1::2], layers.activated, strict=True)]
-    cotangents = operands[-1]
+    kernels, before, slopes, (cotangents,) = _kept(layers, operands)
     sums: list[jax.Array] = []
-    for i in reversed(range(count)):
+    for i in reversed(range(len(kernels))):
         if i < len(slopes):
             cotangents = cotangents * slopes[i]
-        before = values[i - 1] if i else data
-        of_kernel = jnp.einsum("bri,bro->bio", before, cotangents)
-        sums = [of_kernel.reshape(len(data), -1), jnp.sum(cotangents, 1), *sums]
+        of_kernel = jnp.einsum("bri,bro->bio", before[i], cotangents)
+        sums = [of_kernel.reshape(len(cotangents), -1), jnp.sum(cotangents, 1), *sums]
         cotangents = cotangents @ kernels[i].T
     both = cotangents, jnp.concatenate(sums, axis=1)
     return [x for x, n in zip(both, needed, strict=True) if n]
+
+
+def _tangent(
+    layers: Layers, operands: Sequence[jax.Array], moving: tuple[bool, bool]
+) -> list[jax.Array]:
+    """Compute the tangents of the results.
+
+    Operands are the rows, each layer's weights, what the kernel of the layers keeps, and tangents:
+    of the rows and of the weights and biases, as far as they are moving.
+    """
+    kernels, before, slopes, given = _kept(layers, operands)
+    tangents = given.pop(0) if moving[0] else jnp.zeros_like(before[0])
+    for i, kernel in enumerate(kernels):
+        tangents = tangents @ kernel
+        if moving[1]:
+            tangents = tangents + before[i] @ given[2 * i] + given[2 * i + 1]
+        if i < len(slopes):
+            tangents = tangents * slopes[i]
+    return [tangents]
+
+
+def _kept(
+    layers: Layers, operands: Sequence[jax.Array]
+) -> tuple[list[jax.Array], list[jax.Array], list[jax.Array], list[jax.Array]]:
+    """Return weights, the inputs of each layer, derivatives of activations, and further operands.
+
+    Args:
+        layers: the layers.
+        operands: the rows, each layer's weights, what `forward` keeps, and others.
+    """
+    number, active = len(layers.pairs), layers.activated
+    data, *rest = operands
+    kernels, kept = rest[:number], rest[number : number + 2 * len(active)]
+    values, slopes = (
+        [x[..., :size] for x, size in zip(kept[k::2], active, strict=True)] for k in range(2)
+    )
+    return kernels, [data, *values][:number], slopes, rest[number + 2 * len(active) :]
+
+
+_FUNCTIONS = {"forward": _forward, "backward": _backward, "tangent": _tangent}
+"""What the primitive computes, by its kind. The first two have kernels."""
 
 
 def _abstract(*operands: Any, kind: str, layers: Layers, options: Any) -> list[Any]:
@@ -230,6 +202,70 @@ def _batch(operands: Sequence[Any], dims: Sequence[Any], **parameters: Any) -> t
 batching.primitive_batchers[_primitive] = _batch
 
 
+def _jvp(
+    operands: Sequence[jax.Array],
+    tangents: Sequence[Any],
+    *,
+    kind: str,
+    layers: Layers,
+    options: Any,
+) -> tuple[list[jax.Array], list[Any]]:
+    """Differentiate the primitive.
+
+    The tangents of layers are linear in those of the operands, so that reverse mode can transpose
+    them. Derivatives of derivatives are left to XLA.
+    """
+    options = dict(options)
+    if kind != "forward" or options["keep"]:
+        by_xla = functools.partial(_FUNCTIONS[kind], layers, **options)
+        dense = [ad.instantiate_zeros(t) for t in tangents]
+        return jax.jvp(lambda *x: by_xla(x), tuple(operands), tuple(dense))
+    data, *weights = operands
+    out, *kept = _bind("forward", layers, *operands, keep=True)
+    of_data, of_weights = tangents[:1], tangents[1:]
+    moving = tuple(any(not isinstance(t, ad.Zero) for t in x) for x in (of_data, of_weights))
+    moved = [*(of_data if moving[0] else ()), *(of_weights if moving[1] else ())]
+    moved = [ad.instantiate_zeros(t) for t in moved]
+    return [out], _bind("tangent", layers, data, *weights[::2], *kept, *moved, moving=moving)
+
+
+ad.primitive_jvps[_primitive] = _jvp
+
+
+def _transpose(
+    cotangents: Sequence[Any], *operands: Any, kind: str, layers: Layers, options: Any
+) -> list[Any]:
+    """Transpose the tangents: bind the gradient, and sum it over the blocks of rows."""
+    assert kind == "tangent", f"{kind} of dense layers is not linear"
+    number, moving = 1 + len(layers.pairs) + 2 * len(layers.activated), dict(options)["moving"]
+    kept, tangents = operands[:number], operands[number:]
+    (given,) = cotangents
+    if isinstance(given, ad.Zero):
+        given = jnp.zeros(given.aval.shape, given.aval.dtype)
+    found = _bind("backward", layers, *kept, given, needed=moving)
+    if moving[1]:
+        found[-1:] = _summed(layers, found[-1])
+    # Known tangents are the zeros of a weight that does not move.
+    both = zip(tangents, found, strict=True)
+    return [None] * number + [x if ad.is_undefined_primal(t) else None for t, x in both]
+
+
+ad.primitive_transposes[_primitive] = _transpose
+
+
+def _summed(layers: Layers, shares: jax.Array) -> list[jax.Array]:
+    """Return the cotangents of the weights and biases, from those by each block of rows."""
+    # One after another: the last bits of XLA's own sum along this axis depend on the number of
+    # threads.
+    total = functools.reduce(jnp.add, shares)
+    found, end = [], 0
+    for inputs, outputs in layers.pairs:
+        begin, middle = end, end + inputs * outputs
+        end = middle + outputs
+        found += [total[begin:middle].reshape(inputs, outputs), total[middle:end]]
+    return found
+
+
 def _lower(ctx: Any, *operands: Any, kind: str, layers: Layers, options: Any) -> Any:
     """Lower the primitive on a CPU: call native code, if the program is for one device."""
     parameters = {"kind": kind, "layers": layers, "options": options}
@@ -237,7 +273,7 @@ def _lower(ctx: Any, *operands: Any, kind: str, layers: Layers, options: Any) ->
     place = jax_internals.placement(ctx)
     # Another process knows no native functions, and JAX exports no calls of them.
     mine = place.devices == 1 and not jax_internals.exported(ctx)
-    name = _function(kind, layers, options) if mine else None
+    name = _function(kind, layers, options) if mine and kind != "tangent" else None
     if name is None:
         return mlir.lower_fun(by_xla, multiple_results=True)(ctx, *operands)
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.kernels.row_sums import weighted_sum
+from brax.kernels.rows import weighted_sum
 from brax.training.agents.ppo.networks import PPONetworks, PPOParams
 
 # Google's brax has `compute_gae` at this path, so it is public here too.
@@ -135,28 +135,33 @@ def compute_ppo_loss(
         target, advantage = targets(batch, batch.value, batch.last_value, config)
     # At least 1: a minibatch of truncated steps only has none that is used.
     number, steps = jnp.maximum(jnp.sum(batch.used), 1.0), batch.used.size
+    # A distribution may have an entropy of its own, such as a closed form.
+    estimated = getattr(type(actions), "entropy", None) is ParametricDistribution.entropy
     step = _Step(
         batch.raw_action,
         batch.log_prob,
         batch.value,
         target,
         _normalized(advantage, batch.used, number) if config.normalize_advantage else advantage,
-        actions.noise(logits, key),
+        actions.noise(logits, key) if estimated else None,
     )
-    weights = (
+    weights = [
         -1.0 / number,
         # Eq. 9, c1 L^VF. The factor 1/2 comes on top of the coefficient: the default weighs the
         # error by 1/4. Truncated steps without a target have `used` 0.
         0.5 * config.vf_loss_coefficient / steps * batch.used,
+    ]
+    if estimated:
         # Eq. 9, c2 S.
-        jnp.asarray(-config.entropy_cost / steps, logits.dtype),
-    )
+        weights.append(jnp.asarray(-config.entropy_cost / steps, logits.dtype))
     terms = functools.partial(_terms, actions, bool(networks.value_quantiles), config)
     flat = jax.tree.map(_in_one_axis, ((logits, found), step, weights))
     loss, each = weighted_sum(terms, *flat)
-    policy_loss, value_loss, entropy_loss = (
-        jnp.sum(w * x) for w, x in zip(flat[2], each, strict=False)
-    )
+    losses = [jnp.sum(w * x) for w, x in zip(flat[2], each, strict=False)]
+    if not estimated:
+        losses.append(-config.entropy_cost * jnp.mean(actions.entropy(logits, key)))
+        loss = loss + losses[-1]
+    policy_loss, value_loss, entropy_loss = losses
     return loss, {
         "total_loss": loss,
         "policy_loss": policy_loss,
@@ -174,8 +179,8 @@ class _Step(NamedTuple):
     value: jax.Array
     target: jax.Array
     advantage: jax.Array
-    noise: jax.Array
-    """Standard normal numbers for the estimate of the entropy."""
+    noise: jax.Array | None
+    """Standard normal numbers for the estimate of the entropy, if it is estimated."""
 
 
 class _Terms(NamedTuple):
@@ -185,6 +190,7 @@ class _Terms(NamedTuple):
     """Eq. 7, the clipped surrogate."""
     value_error: jax.Array
     entropy: jax.Array
+    """An estimate by one sample; zero if the distribution has an entropy of its own."""
     kl_estimate: jax.Array
     """Schulman's k3 estimator of KL(old || new): unbiased, and no term is negative, unlike those of
     the mean of -log(ratio)."""
@@ -210,13 +216,13 @@ def _terms(
     values = jnp.mean(found, axis=-1) if quantiles else found
     # Eq. 6, r(theta): from logarithms, since densities of many actions underflow.
     log_ratio = actions.log_prob(logits, step.raw_action) - step.log_prob
-    ratio = jnp.exp(log_ratio)
+    ratio, zero = jnp.exp(log_ratio), jnp.zeros_like(log_ratio)
     clipped = jnp.clip(ratio, 1.0 - config.clipping_epsilon, 1.0 + config.clipping_epsilon)
     return _Terms(
         gain=jnp.minimum(ratio * step.advantage, clipped * step.advantage),
         value_error=_value_error(found, values, step.value, step.target, quantiles, config),
         # A squashed normal distribution has no closed form: one sample estimates it.
-        entropy=actions.entropy_at(logits, step.noise),
+        entropy=zero if step.noise is None else actions.entropy_at(logits, step.noise),
         kl_estimate=ratio - 1.0 - log_ratio,
     )
 

@@ -1,11 +1,11 @@
-"""Weighted sums of terms of rows and their gradients, against formulas in NumPy."""
+"""Functions of rows, weighted sums of terms and their gradients, against formulas in NumPy."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.kernels.row_sums import weighted_sum
+from brax.kernels.rows import MIN_ROWS, map_rows, weighted_sum
 
 
 def _terms(outputs, rows):
@@ -70,3 +70,39 @@ def test_only_the_outputs_have_a_gradient():
     outputs, rows, weights = _case()
     zero = jax.grad(lambda rows: weighted_sum(_terms, outputs, rows, weights)[0])(rows)
     np.testing.assert_array_equal(zero, 0.0)
+
+
+def test_derivatives_of_a_sums_gradient():
+    """The product of the Hessian and a direction, forwards over reverse and reverse over reverse."""
+    (x, y), rows, (a, b) = _case()
+    along = jax.tree.map(lambda z: np.ones_like(z), (x, y))
+
+    def gradient(outputs):
+        return jax.grad(lambda o: weighted_sum(_terms, o, rows, (a, b))[0])(outputs)
+
+    expected = a * np.exp(-x) * rows, b * 2 * (1 - y**2) / (1 + y**2) ** 2
+    _close(jax.jvp(gradient, ((x, y),), (along,))[1], expected)
+    _close(jax.grad(lambda o: sum(map(jnp.sum, gradient(o))))((x, y)), expected)
+
+
+def test_a_function_of_rows_and_its_derivatives(monkeypatch):
+    draw = np.random.default_rng(0).normal
+    x, y = np.float32(draw(size=(MIN_ROWS, 3))), np.float32(draw(size=MIN_ROWS))
+
+    def mapped(x, y):
+        return map_rows(lambda x, y: {"a": jnp.exp(x), "b": jnp.sum(x, axis=-1) * y}, x, y)
+
+    def gradient(x, y):
+        return jax.grad(lambda *z: sum(map(jnp.sum, mapped(*z).values())), argnums=(0, 1))(x, y)
+
+    expected = np.exp(x), x.sum(-1) * y
+    slopes = np.exp(x) + y[:, None], x.sum(-1)
+    for native in ("1", "0"):
+        monkeypatch.setenv("BRAX_NATIVE", native)
+        has_kernel = "batch_last" in str(jax.make_jaxpr(lambda *z: mapped(*z))(x, y))
+        assert has_kernel == (native == "1")
+        _close((mapped(x, y)["a"], mapped(x, y)["b"]), expected)
+        _close(gradient(x, y), slopes)
+    monkeypatch.setenv("BRAX_NATIVE", "1")
+    few = str(jax.make_jaxpr(lambda *z: mapped(*z))(x[1:], y[1:]))
+    assert "batch_last" not in few
