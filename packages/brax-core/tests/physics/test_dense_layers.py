@@ -282,11 +282,11 @@ def test_functions_of_single_precision(function, low, high, units):
     x = np.concatenate(whole).astype(np.float32)
     x = x[x > 0] if function is jnp.log else x
     one = [(jnp.ones((1, 1)), jnp.zeros(1))]
-    found = np.asarray(dense_layers.apply(layers, x[:, None], one))[:, 0]
+    found = np.asarray(dense_layers.apply(layers, jnp.asarray(x[:, None]), one))[:, 0]
     expected = getattr(np, function.__name__)(x.astype(np.float64))
     assert np.max(abs(found - expected) / np.spacing(abs(expected.astype(np.float32)))) < units
     # Special numbers.
     x = np.array([np.nan, np.inf, -np.inf, 0, 200, -200], np.float32)
-    found = np.asarray(dense_layers.apply(layers, x[:, None], one))[:, 0]
+    found = np.asarray(dense_layers.apply(layers, jnp.asarray(x[:, None]), one))[:, 0]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         np.testing.assert_allclose(found, getattr(np, function.__name__)(x), rtol=1e-6)

@@ -14,7 +14,7 @@ from brax.kernels.codegen.lowering import registry
 from brax.kernels.codegen.operations import elements, named, operation
 
 KERNELS = Path(brax.kernels.batch_last.__file__).parent
-OTHER_NAMES = "math_functions.py", "program_size.py"
+OTHER_NAMES = "math_functions.py", "single_precision.py", "program_size.py"
 """Modules about functions of C's library, and about operations of XLA's HLO."""
 
 

@@ -73,7 +73,7 @@ def test_only_the_outputs_have_a_gradient():
 
 
 def test_derivatives_of_a_sums_gradient():
-    """The product of the Hessian and a direction, forwards over reverse and reverse over reverse."""
+    """The Hessian times a direction, forwards over reverse and reverse over reverse."""
     (x, y), rows, (a, b) = _case()
     along = jax.tree.map(lambda z: np.ones_like(z), (x, y))
 
@@ -87,7 +87,7 @@ def test_derivatives_of_a_sums_gradient():
 
 def test_a_function_of_rows_and_its_derivatives(monkeypatch):
     draw = np.random.default_rng(0).normal
-    x, y = np.float32(draw(size=(MIN_ROWS, 3))), np.float32(draw(size=MIN_ROWS))
+    x, y = draw(size=(MIN_ROWS, 3)).astype(np.float32), draw(size=MIN_ROWS).astype(np.float32)
 
     def mapped(x, y):
         return map_rows(lambda x, y: {"a": jnp.exp(x), "b": jnp.sum(x, axis=-1) * y}, x, y)

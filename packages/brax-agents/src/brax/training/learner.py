@@ -192,7 +192,9 @@ class Learner(abc.ABC):
 
         def deal(x: jax.Array) -> jax.Array:
             # A permutation: no row is out of bounds or taken twice, so XLA need not check.
-            part = x.at[order].get(mode="promise_in_bounds", unique_indices=True)
+            # A row is one axis, which XLA's CPU compiler copies in whole registers.
+            flat = x.reshape(len(x), -1)
+            part = flat.at[order].get(mode="promise_in_bounds", unique_indices=True)
             return part.reshape(number, -1, *x.shape[1:])
 
         return devices.shard(jax.tree.map(deal, rows), self.mesh, axis=1)

@@ -160,8 +160,12 @@ def _kept(
     return kernels, [data, *values][:number], slopes, rest[number + 2 * len(active) :]
 
 
-_FUNCTIONS = {"forward": _forward, "backward": _backward, "tangent": _tangent}
-"""What the primitive computes, by its kind. The first two have kernels."""
+_FUNCTIONS: dict[str, Callable[..., list[jax.Array]]] = {
+    "forward": _forward,
+    "backward": _backward,
+    "tangent": _tangent,
+}
+"""The functions that the primitive stands for, by its kind. The first two have kernels."""
 
 
 def _abstract(*operands: Any, kind: str, layers: Layers, options: Any) -> list[Any]:
@@ -239,9 +243,7 @@ def _transpose(
     assert kind == "tangent", f"{kind} of dense layers is not linear"
     number, moving = 1 + len(layers.pairs) + 2 * len(layers.activated), dict(options)["moving"]
     kept, tangents = operands[:number], operands[number:]
-    (given,) = cotangents
-    if isinstance(given, ad.Zero):
-        given = jnp.zeros(given.aval.shape, given.aval.dtype)
+    given = ad.instantiate_zeros(cotangents[0])
     found = _bind("backward", layers, *kept, given, needed=moving)
     if moving[1]:
         found[-1:] = _summed(layers, found[-1])

@@ -71,7 +71,8 @@ def normal(key: jax.Array, columns: int, rows: int, dtype: Any = jnp.float32) ->
 
 def _has_kernel(key: jax.Array, rows: int, dtype: Any) -> bool:
     """Return whether a kernel draws numbers."""
-    if str(jax.random.key_impl(key)) != "threefry2x32" or not jax.config.jax_threefry_partitionable:
+    by_element = jax.config.jax_threefry_partitionable  # type: ignore[attr-defined]
+    if not by_element or str(jax.random.key_impl(key)) != "threefry2x32":
         return False
     native = jax.default_backend() == "cpu" and os.environ.get("BRAX_NATIVE") != "0"
     return native and rows >= MIN_ROWS and dtype == jnp.float32

@@ -92,7 +92,8 @@ class ParametricDistribution(abc.ABC):
         """Draw from the normal distribution, (..., event_size) for parameters (..., param_size)."""
         *before, size = parameters.shape
         loc, _ = jax.eval_shape(self.loc_scale, jnp.zeros(size, parameters.dtype))
-        return normal(seed, *loc.shape, math.prod(before), loc.dtype).T.reshape(*before, *loc.shape)
+        drawn = normal(seed, loc.shape[0], math.prod(before), loc.dtype)
+        return drawn.T.reshape(*before, *loc.shape)
 
     def entropy_at(self, parameters: jax.Array, noise: jax.Array) -> jax.Array:
         """Estimate the differential entropy from one sample, shape (...,).

@@ -132,7 +132,7 @@ def block_handler(operands: int, results: int, room: int, prepare: Sequence[str]
     """
     allocated, freed = allocation(max(room, 1))
     names = [f"in{k}" for k in range(operands)] + [f"out{k}" for k in range(results)]
-    arguments = ", ".join(f"ptr %{name}" for name in (*names, "stack"))
+    arguments = "".join(f"ptr %{name}, " for name in names) + "ptr %stack"
     each_block = ["%pieces = add i64 %size, 0", "%piece = add i64 0, 1", *_users()]
     lines = [
         *_handler(operands, results, 0, _shared_call(_thread_count(1), each_block)),
