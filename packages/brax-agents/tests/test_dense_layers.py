@@ -144,7 +144,7 @@ def test_ppo_asks_a_distribution_for_its_own_entropy(native, monkeypatch):
     monkeypatch.setenv("BRAX_NATIVE", native)
     number, first = 256, jnp.ones((1,))
     logits = jax.random.normal(jax.random.key(0), (number, 1, 4))
-    made = types.SimpleNamespace(
+    made: Any = types.SimpleNamespace(
         parametric_action_distribution=_Certain(2),
         policy_network=types.SimpleNamespace(apply=lambda _, weights, data: logits * weights),
         value_network=types.SimpleNamespace(apply=lambda *_: jnp.zeros((number, 1))),
