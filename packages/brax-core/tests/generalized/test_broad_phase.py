@@ -393,14 +393,20 @@ def test_one_program_of_all_convex_types_gives_what_each_pair_has(f64):
     # No pair of the six is left out, and the contacts fit into shorter lists than they could fill.
     listed = every.tree_replace({"opt.max_geom_pairs": 6, "opt.max_contact_points": 10})
     assert [broad_phase.uses_broad_phase(s) for s in (every, listed)] == [False, True]
-    poses, counts = poses_of(len(kinds), 0.1, 5), 0
-    for wanted, found in zip(
-        near_contacts(every, poses), near_contacts(listed, poses), strict=True
-    ):
-        counts += len(wanted)
-        # The normal of a round shape is known to the root of the gap's precision.
-        np.testing.assert_allclose(found, wanted, atol=1e-7)
-    assert counts > 15
+    poses = poses_of(len(kinds), 0.1, 5)
+    # Where edges are nearly parallel, a change of the last bit moves the point along them by 7e-6:
+    # the search ends at one of several points with one distance. So poses that are equal up to
+    # rounding are asked too, and what is found has to be among what they give.
+    draw = np.random.default_rng(1).normal
+    equal = [poses, *(poses + 1e-16 * draw(size=poses.shape) for _ in range(7))]
+    answers = [near_contacts(every, p) for p in equal]
+    for i, found in enumerate(near_contacts(listed, poses)):
+        assert len(found) == len(answers[0][i])
+        for row in found:
+            # The normal of a round shape is known to the root of the gap's precision.
+            errors = [np.min(np.max(abs(row - answer[i]), axis=1)) for answer in answers]
+            assert min(errors) < 1e-7, (i, row, errors)
+    assert sum(map(len, answers[0])) > 15
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, Value
 
-MARK = "single_precision"
+MARK = "brax.single_precision"
 """The name of a function whose kernel computes elementary functions in single precision."""
 
 _LESS_ONE = [1 / math.factorial(k + 1) for k in range(7)]
