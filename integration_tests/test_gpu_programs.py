@@ -171,7 +171,9 @@ def test_crowded_contacts_are_not_multiplied_in_tf32(by_xla):
     assert ptx and "tf32" not in ptx
 
 
-def test_a_training_step_of_ppo_keeps_its_bound():
+def test_a_training_step_of_ppo_keeps_its_bound(monkeypatch):
+    # What is traced depends on the default device: on a CPU, layers and losses are kernels.
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     agent = plugins.get("trainer", "ppo")
     settings = {"num_timesteps": 10_000_000, "episode_length": 1000, **PPO}
     config, runtime = agent.check(settings)
