@@ -186,6 +186,13 @@ def test_batched_layers_are_computed_one_after_another():
         _close(mine, _backpropagated("tanh", False, *case))
 
 
+def test_without_jit_layers_are_operations():
+    sizes, case = (4, 9, 2), _case((4, 9, 2), 50)
+    with jax.disable_jit():
+        found = _pulled(Layers(sizes, jnp.tanh, False), *case)
+    _close(found, _backpropagated("tanh", False, *case))
+
+
 def test_exported_layers_are_computed_by_xla():
     sizes, case = (4, 9, 2), _case((4, 9, 2), 50)
     run = jax.jit(functools.partial(_pulled, Layers(sizes, jnp.tanh, True)))

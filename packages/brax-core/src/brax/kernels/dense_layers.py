@@ -186,7 +186,15 @@ def _compiled(**parameters: Any) -> Callable[..., list[jax.Array]]:
     return jax.jit(functools.partial(_primitive.bind, **parameters))
 
 
-_primitive.def_impl(lambda *operands, **parameters: _compiled(**parameters)(*operands))
+def _run(*operands: jax.Array, **parameters: Any) -> list[jax.Array]:
+    """Compute the results on arrays, outside of any transformation."""
+    # Who disables `jit` debugs, and wants to step through the operations.
+    if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
+        return _by_xla(*operands, **parameters)
+    return _compiled(**parameters)(*operands)
+
+
+_primitive.def_impl(_run)
 
 
 def _batch(operands: Sequence[Any], dims: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
