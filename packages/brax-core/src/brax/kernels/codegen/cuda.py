@@ -25,6 +25,7 @@ from brax.kernels.codegen.call import (
     trace,
     without_garbage_collection,
 )
+from brax.kernels.codegen.cpu import MAX_UNROLLED_ELEMENTS, MIN_LOOPED_ELEMENTS
 from brax.kernels.codegen.emitter import TooLong, Unsupported
 from brax.kernels.codegen.explain import Outcome
 
@@ -42,9 +43,6 @@ large arrays are loops."""
 
 MAX_VALUES = 120_000
 """Largest number of values of a kernel: the time to compile grows with it."""
-
-MIN_LOOPED_ELEMENTS = 32
-"""Smallest number of elements of an array that is kept in memory in a kernel that is too long."""
 
 TARGET = "__gpu$xla.gpu.ptx"
 """XLA's custom call that launches PTX."""
@@ -161,7 +159,10 @@ def _compiled(
         Unsupported: if it cannot be translated, or needs too much memory.
     """
     numbers = [None if k is None else np.asarray(k.array) for k in known]
-    limits = {} if kernel.needs_memory else {0: MAX_UNROLLED_VALUES}
+    # A loop over an array stores products that are fused with sums elsewhere. So that a GPU has the
+    # CPU's bits, arrays are in memory in the same kernels.
+    long = kernel.needs_memory or kernel.elements > MAX_UNROLLED_ELEMENTS
+    limits = {} if long else {0: MAX_UNROLLED_VALUES}
     for min_elements, limit in (limits | {MIN_LOOPED_ELEMENTS: MAX_VALUES}).items():
         with contextlib.suppress(TooLong), without_garbage_collection():
             text = ptx.translate(
