@@ -12,6 +12,7 @@ from flax import linen
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
+from brax.kernels.codegen import translate
 from brax.training.agents.ppo import losses
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.nn import distribution, layers, networks
@@ -165,3 +166,22 @@ def test_ppo_asks_a_distribution_for_its_own_entropy(native, monkeypatch):
     slope, parts = jax.grad(loss, has_aux=True)(first)
     np.testing.assert_allclose([slope[0], parts["entropy_loss"]], expected, rtol=1e-5)
     np.testing.assert_allclose(parts["total_loss"], expected, rtol=1e-5)
+
+
+def test_a_policy_outside_of_jit_is_translated_once(monkeypatch):
+    translated: list[object] = []
+
+    def counted(*arguments, **named):
+        translated.append(arguments)
+        return translate.translate(*arguments, **named)
+
+    monkeypatch.setattr("brax.kernels.codegen.cpu.translate", counted)
+    made = ppo_networks.make_ppo_networks(3, 2, policy_hidden_layer_sizes=(4,))
+    key = jax.random.key(0)
+    policy = ppo_networks.make_inference_fn(made)(((), made.policy_network.init(key)))
+    observations = jnp.ones((ROWS, 3))
+    policy(observations, key)
+    first = len(translated)
+    assert first > 0
+    policy(observations, key)
+    assert len(translated) == first

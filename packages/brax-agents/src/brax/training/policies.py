@@ -134,6 +134,10 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
     actions, network = agent_networks.parametric_action_distribution, agent_networks.policy_network
     recurrent = isinstance(network, networks.RecurrentNetwork)
 
+    def act(logits: jax.Array, raw: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the actions of raw ones, and their log density."""
+        return actions.postprocess(raw), actions.log_prob(logits, raw)
+
     def make_policy(params: object, deterministic: bool = False) -> types.Policy:
         normalizer, policy_params = policy_part(params)
 
@@ -147,7 +151,7 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
                 return actions.mode(logits), extras
             # Raw actions are kept, since actions rounded to the bounds cannot be mapped back.
             raw = actions.sample_no_postprocessing(logits, key)
-            action, log_prob = _acted(actions, logits, raw)
+            action, log_prob = _of_rows(act, logits, raw)
             extras |= {"raw_action": raw, "log_prob": log_prob}
             return action, extras
 
@@ -156,12 +160,11 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
     return make_policy
 
 
-def _acted(actions: Any, logits: jax.Array, raw: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _of_rows(
+    act: Callable[..., Any], logits: jax.Array, raw: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return the actions of raw ones (..., event_size), and their log density, (...,)."""
-    action, log_prob = map_rows(
-        lambda logits, raw: (actions.postprocess(raw), actions.log_prob(logits, raw)),
-        *(x.reshape(-1, x.shape[-1]) for x in (logits, raw)),
-    )
+    action, log_prob = map_rows(act, *(x.reshape(-1, x.shape[-1]) for x in (logits, raw)))
     return action.reshape(raw.shape), log_prob.reshape(raw.shape[:-1])
 
 

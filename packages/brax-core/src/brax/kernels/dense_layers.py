@@ -7,7 +7,6 @@ rows, which stays in the cache, then for the next block.
 
 import functools
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ def supported(layers: Layers, arrays: Sequence[jax.Array]) -> bool:
         layers: the layers.
         arrays: the rows, and the weights.
     """
-    if jax.default_backend() != "cpu" or os.environ.get("BRAX_NATIVE") == "0":
+    if not cpu.is_default():
         return False
     kinds = [jax.typeof(x) for x in arrays]
     # In a `shard_map` over devices, XLA computes the layers.

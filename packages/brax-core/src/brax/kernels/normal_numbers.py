@@ -5,7 +5,6 @@ actions of thousands of environments then spends as long on it as on its network
 """
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.kernels.batch_last import batch_last
-from brax.kernels.codegen.single_precision import MARK
+from brax.kernels.codegen import cpu
+from brax.kernels.codegen.single_precision import in_single_precision
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kernels.rows import MIN_ROWS
 
@@ -74,8 +74,7 @@ def _has_kernel(key: jax.Array, rows: int, dtype: Any) -> bool:
     by_element = jax.config.jax_threefry_partitionable  # type: ignore[attr-defined]
     if not by_element or str(jax.random.key_impl(key)) != "threefry2x32":
         return False
-    native = jax.default_backend() == "cpu" and os.environ.get("BRAX_NATIVE") != "0"
-    return native and rows >= MIN_ROWS and dtype == jnp.float32
+    return cpu.is_default() and rows >= MIN_ROWS and dtype == jnp.float32
 
 
 @functools.lru_cache(maxsize=256)
@@ -93,8 +92,12 @@ def _kernel(columns: int, rows: int) -> Callable[[jax.Array, jax.Array], jax.Arr
         uniform = jnp.maximum(low, (ones - 1) * (np.float32(1) - low) + low)
         return np.float32(np.sqrt(2)) * _erf_inverse(uniform)
 
-    draw.__name__ = MARK
-    return batch_last(lambda *x: jax.jit(draw)(*x))
+    single = in_single_precision(draw)
+
+    def normal_numbers(words: jax.Array, row: jax.Array) -> Any:
+        return single(words, row)
+
+    return batch_last(normal_numbers)
 
 
 def _threefry(k0: jax.Array, k1: jax.Array, x0: jax.Array, x1: jax.Array) -> jax.Array:

@@ -5,7 +5,6 @@ core. `map_rows` is the function of all rows, `weighted_sum` a sum of its result
 """
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.kernels.batch_last import batch_last
-from brax.kernels.codegen.single_precision import MARK
+from brax.kernels.codegen import cpu
+from brax.kernels.codegen.single_precision import in_single_precision
 
 MIN_ROWS = 128
 """Smallest number of rows for which there is a kernel; it takes a tenth of a second to compile."""
@@ -29,21 +29,23 @@ def map_rows(fun: Callable[..., Any], *arrays: Any) -> Any:
 
     Args:
         fun: takes pytrees of arrays with any number of leading axes or none; returns such a pytree.
-            It may not depend on traced values otherwise.
+            It may not depend on traced values otherwise. A function that is new at each call is
+            translated at each call, so outside of `jit` it should be the same one.
         *arrays: pytrees of arrays, leaves (rows, ...).
     """
-    if not _has_kernel(arrays):
-        return fun(*arrays)
+    return jax.vmap(_kernel(fun))(*arrays) if _has_kernel(arrays) else fun(*arrays)
 
-    def single(*row: Any) -> Any:
-        return fun(*row)
 
-    single.__name__ = MARK
+# Cached, so that a function that is called again outside of `jit` is not translated again.
+@functools.lru_cache(maxsize=256)
+def _kernel(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a function of rows, for one row."""
+    single = in_single_precision(fun)
 
     def rows_last(*args: Any) -> Any:
-        return jax.vmap(jax.jit(single), in_axes=-1, out_axes=-1)(*args)
+        return jax.vmap(single, in_axes=-1, out_axes=-1)(*args)
 
-    return jax.vmap(batch_last(rows_last))(*arrays)
+    return batch_last(rows_last)
 
 
 def _has_kernel(arrays: Any) -> bool:
@@ -51,7 +53,7 @@ def _has_kernel(arrays: Any) -> bool:
     leaves = jax.tree.leaves(arrays)
     if any(x.dtype != jnp.float32 for x in leaves) or len(leaves[0]) < MIN_ROWS:
         return False
-    return jax.default_backend() == "cpu" and os.environ.get("BRAX_NATIVE") != "0"
+    return cpu.is_default()
 
 
 def weighted_sum(

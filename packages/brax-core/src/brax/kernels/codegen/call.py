@@ -218,6 +218,11 @@ def native_call(kernel: Kernel, form: Form, local: Local) -> Local:
     return call
 
 
+def left_to_xla() -> bool:
+    """Return whether the user leaves all kernels to XLA."""
+    return os.environ.get("BRAX_NATIVE") == "0"
+
+
 def attempted(kernel: Kernel, make: Callable[[], T]) -> tuple[T | None, Outcome]:
     """Return native code of a kernel and the outcome; no code if XLA has to compile it.
 
@@ -226,7 +231,7 @@ def attempted(kernel: Kernel, make: Callable[[], T]) -> tuple[T | None, Outcome]
         make: makes the code.
     """
     try:
-        if os.environ.get("BRAX_NATIVE") == "0":
+        if left_to_xla():
             raise Unsupported("anything while BRAX_NATIVE is 0")
         return make(), Outcome(kernel.title)
     except Unsupported as reason:

@@ -21,6 +21,7 @@ from brax.kernels.codegen.call import (
     Kernel,
     Local,
     attempted,
+    left_to_xla,
     native_call,
     without_garbage_collection,
 )
@@ -211,6 +212,13 @@ _capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 _REGISTRATION_LOCK = threading.Lock()
+
+
+def is_default() -> bool:
+    """Return whether a CPU is the default device, and its kernels are not left to XLA."""
+    return jax.default_backend() == "cpu" and not left_to_xla()
+
+
 _REGISTERED: set[str] = set()
 """The names of native functions that XLA knows."""
 

@@ -6,13 +6,26 @@ the last place, not half a unit. That is enough for the activations of neural ne
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import jax
 import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, Value
 
 MARK = "brax.single_precision"
 """The name of a function whose kernel computes elementary functions in single precision."""
+
+
+def in_single_precision(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose kernel computes elementary functions in single precision."""
+
+    def marked(*args: Any) -> Any:
+        return fun(*args)
+
+    marked.__name__ = MARK
+    return jax.jit(marked)
+
 
 _LESS_ONE = [1 / math.factorial(k + 1) for k in range(7)]
 """Taylor coefficients of (exp(x) - 1) / x, lowest power first. For |x| <= log(2) / 2 the first
