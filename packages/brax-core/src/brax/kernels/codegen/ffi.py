@@ -16,7 +16,7 @@ from brax.kernels.codegen.stack import allocation
 MIN_THREAD_BATCH = 64
 """Smallest number of environments that is worth another thread."""
 
-PIECES_PER_THREAD = 4
+PIECES_PER_THREAD = 8
 """Pieces of the batch for each thread, a power of two, so that none waits long for another."""
 
 PART = 64
@@ -404,14 +404,41 @@ def _transpose(bits: int) -> str:
     """Return a function that sets to[a, b] = from[b, a], for a < outer and b < inner.
 
     Both are at least 1: the loops test at their ends. Rows may be longer than what is set of them.
+    Tiles of `_TILE` by `_TILE` elements are transposed in registers. The last tiles begin earlier
+    and overlap those before them.
     """
+    tile = "\n".join(_tile(f"i{bits}"))
     # The writes are contiguous. `align 1`: parts of users' arrays begin anywhere.
     return f"""
 define internal void @transpose{bits}(
     ptr %to, i64 %to.row, ptr %from, i64 %from.row, i64 %outer, i64 %inner
 ) {{
 entry:
-  br label %line
+  %long = icmp sge i64 %outer, {_TILE}
+  %wide = icmp sge i64 %inner, {_TILE}
+  %large = and i1 %long, %wide
+  br i1 %large, label %tiled, label %line
+tiled:
+  %last.a = sub i64 %outer, {_TILE}
+  %last.b = sub i64 %inner, {_TILE}
+  br label %tiles
+tiles:
+  %far.a = phi i64 [ 0, %tiled ], [ %far.a.next, %tiles.ended ]
+  %over.a = icmp sgt i64 %far.a, %last.a
+  %at.a = select i1 %over.a, i64 %last.a, i64 %far.a
+  br label %tile
+tile:
+  %far.b = phi i64 [ 0, %tiles ], [ %far.b.next, %tile ]
+  %over.b = icmp sgt i64 %far.b, %last.b
+  %at.b = select i1 %over.b, i64 %last.b, i64 %far.b
+{tile}
+  %far.b.next = add i64 %far.b, {_TILE}
+  %tile.more = icmp slt i64 %far.b.next, %inner
+  br i1 %tile.more, label %tile, label %tiles.ended
+tiles.ended:
+  %far.a.next = add i64 %far.a, {_TILE}
+  %tiles.more = icmp slt i64 %far.a.next, %outer
+  br i1 %tiles.more, label %tiles, label %done
 line:
   %a = phi i64 [ 0, %entry ], [ %a.next, %ended ]
   %start = mul i64 %a, %to.row
@@ -435,6 +462,48 @@ ended:
 done:
   ret void
 }}"""
+
+
+_TILE = 8
+"""Rows and columns of a tile that is transposed in registers."""
+
+
+def _tile(kind: str) -> list[str]:
+    """Return instructions that transpose the tile from[at.b, at.a] into to[at.a, at.b]."""
+    vector = f"<{_TILE} x {kind}>"
+    lines, rows = [], [f"%tile.{k}" for k in range(_TILE)]
+
+    def place(name: str, base: str, row: str, column: str, k: int) -> None:
+        """Set a name to the address of row k of the tile in one of the matrices."""
+        lines.extend(
+            [
+                f"%{name}.line = add i64 {row}, {k}",
+                f"%{name}.start = mul i64 %{name}.line, %{base}.row",
+                f"%{name}.index = add i64 %{name}.start, {column}",
+                f"%{name} = getelementptr {kind}, ptr %{base}, i64 %{name}.index",
+            ]
+        )
+
+    for k, row in enumerate(rows):
+        place(f"source.{k}", "from", "%at.b", "%at.a", k)
+        lines.append(f"{row} = load {vector}, ptr %source.{k}, align 1")
+    # Two by two tiles of one element each, then of two by two elements, and so on: the upper right
+    # one and the lower left one change places.
+    for distance in (1, 2, 4):
+        for upper in (k for k in range(_TILE) if not k & distance):
+            lower = upper | distance
+            pair = f"{vector} {rows[upper]}, {vector} {rows[lower]}"
+            # Elements are numbered through both rows.
+            left = [k if not k & distance else _TILE + k - distance for k in range(_TILE)]
+            right = [k + distance if not k & distance else _TILE + k for k in range(_TILE)]
+            for number, order in ((upper, left), (lower, right)):
+                rows[number] = f"%tile.{number}.{distance}"
+                mask = ", ".join(f"i32 {k}" for k in order)
+                lines.append(f"{rows[number]} = shufflevector {pair}, <{_TILE} x i32> <{mask}>")
+    for k, row in enumerate(rows):
+        place(f"target.{k}", "to", "%at.a", "%at.b", k)
+        lines.append(f"store {vector} {row}, ptr %target.{k}, align 1")
+    return lines
 
 
 def _load(name: str, base: str, distance: int, kind: str = "ptr") -> list[str]:
@@ -499,7 +568,7 @@ def _pieces(lanes: int) -> list[str]:
         "%about.pieces = select i1 %fewer, i64 %most, i64 %wished",
         "%even = udiv i64 %size, %about.pieces",
         # Rounded up to a multiple of the lanes, so that pieces need not overlap.
-        f"%up = add i64 %even, {lanes}",
+        f"%up = add i64 %even, {lanes - 1}",
         f"%piece = and i64 %up, {-lanes}",
         "%up.pieces = add i64 %size, %piece",
         "%less = sub i64 %up.pieces, 1",
