@@ -9,6 +9,7 @@ it. The functions also take other shapes that broadcast to one another.
 """
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -16,6 +17,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from brax.kernels.codegen.call import left_to_xla
+from brax.kernels.skip import where_needed
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -296,13 +300,76 @@ def unit_again(q: Quat) -> Quat:
     return Quat(*(c + c * short for c in q))
 
 
+_LARGEST_SERIES_ANGLE = 0.5 * np.pi
+"""Largest angle [rad] whose sine and cosine are computed by their series."""
+
+_SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(7)]
+_COSINE = [(-1) ** k / math.factorial(2 * k) for k in range(8)]
+"""Coefficients of sin(x) / x and cos(x) in powers of x². At the largest angle the first omitted
+terms are 7e-10 and 7e-11."""
+
+
+@traced_once
+def sine_and_cosine(angle: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the sine and the cosine of angles [rad].
+
+    In single precision, with a trailing batch axis, they are sums of their series, to a few units
+    of the last place of 1, where no angle of an environment is large. That takes a tenth of the
+    time of the functions of any angle, whose error is half a unit.
+    """
+    if not _has_series(angle):
+        return jnp.sin(angle), jnp.cos(angle)
+    square = angle * angle
+    near = angle * _series(square, _SINE), _series(square, _COSINE)
+
+    def of_any(found: Sequence[jax.Array]) -> list[jax.Array]:
+        # What the work reads is among what it changes: the code generator computes everything else
+        # whether it is needed or not.
+        return [jnp.sin(found[2]), jnp.cos(found[2]), found[2]]
+
+    sine, cosine, _ = where_needed(_any_large(square), of_any, [*near, angle])
+    return sine, cosine
+
+
+def _series(x: jax.Array, coefficients: Sequence[float]) -> jax.Array:
+    """Return a polynomial, lowest power first, by Horner's scheme."""
+    value = jnp.full_like(x, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        value = value * x + c
+    return value
+
+
+def _has_series(x: jax.Array) -> bool:
+    """Return whether functions of numbers like these may be computed by series."""
+    # XLA has no branches around work that no environment needs: it would compute both.
+    return x.dtype == jnp.float32 and x.ndim >= 2 and not left_to_xla()
+
+
+def _any_large(square: jax.Array) -> jax.Array:
+    """Return whether any angle of each environment is large, from squares, (1, batch)."""
+    large = square > _LARGEST_SERIES_ANGLE**2
+    return jnp.any(large.reshape(-1, large.shape[-1]), axis=0, keepdims=True)
+
+
 @traced_once
 def exp_quat(v: Vec3) -> Quat:
     """Return the rotation by |v| radians about v: the exponential map."""
-    # Cosine and sinc are even, so the offset that keeps the root from zero does not change them.
-    half = jnp.sqrt(v.dot(v) * 0.25 + 1e-24)
-    sinc = 0.5 * jnp.sin(half) / half
-    return Quat(jnp.cos(half), v.x * sinc, v.y * sinc, v.z * sinc)
+    square = v.dot(v) * 0.25
+
+    def of_any(found: Sequence[jax.Array]) -> list[jax.Array]:
+        # Cosine and sinc are even, so the offset that keeps the root from zero does not change
+        # them.
+        half = jnp.sqrt(found[2] + 1e-24)
+        return [jnp.sin(half) / half, jnp.cos(half), found[2]]
+
+    if not _has_series(square):
+        sinc, cosine, _ = of_any([square] * 3)
+    else:
+        # As in `sine_and_cosine`, and without a root and a quotient.
+        near = [_series(square, _SINE), _series(square, _COSINE), square]
+        sinc, cosine, _ = where_needed(_any_large(square), of_any, near)
+    sinc = 0.5 * sinc
+    return Quat(cosine, v.x * sinc, v.y * sinc, v.z * sinc)
 
 
 @traced_once

@@ -10,7 +10,7 @@ from physics_lab import PIPELINES
 from brax import plugins
 from brax.builder import ModelBuilder
 from brax.colliders import Collider, Touch
-from brax.components import Quat, exp_quat
+from brax.components import Quat, exp_quat, sine_and_cosine
 from brax.errors import PluginError
 from brax.integrators import Integrator
 from brax.joints import Bound, JointType, Twist
@@ -212,8 +212,8 @@ class Door(JointType):
     name, q_width, qd_width = "door", 1, 1
 
     def transform(self, params, q):
-        sine = jnp.sin(0.5 * q[0])
-        return None, Quat(jnp.cos(0.5 * q[0]), *(params.axis * sine))
+        sine, cosine = sine_and_cosine(0.5 * q[0])
+        return None, Quat(cosine, *(params.axis * sine))
 
     def motion_subspace(self, params, q):
         return [Twist(params.axis, None)]

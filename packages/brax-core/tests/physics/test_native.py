@@ -445,6 +445,29 @@ def test_work_that_none_needs_is_passed_by():
     assert "@llvm.vector.reduce.or" not in translate(every, [True], 8)
 
 
+def test_what_a_branch_alone_reads_is_computed_in_it():
+    """A sine of what the branch does not change, which could be computed before it."""
+    args = [((4,), np.float32)] * 2
+    fun = trace(lambda a, b: where_needed(a[:1] > 0, lambda x: x + jnp.sin(b), a), args)
+    kernel, _ = translate(fun, [True, True], 8).split("\ndefine internal", 1)
+    # The jump follows the test of the lanes.
+    first, _, rest = kernel.partition("@llvm.vector.reduce.or")
+    second, _, branch = rest.partition("br i1")
+    assert "@brax.sincos" in branch
+    assert "@brax.sincos" not in first + second
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("elements", [1, 7, 8, 9, 27])
+def test_parts_of_every_width(elements, kind):
+    """Arrays are transposed tile by tile; tiles overlap at the ends, and small arrays have none."""
+    for size in (1, 7, 8, 64, 75, 200):
+        # Rests of a division by a prime: neither rows nor columns repeat within a byte.
+        a = (np.arange(elements * size).reshape(elements, size) % 127).astype(kind)
+        (found,) = translated(lambda a: (a[::-1],), (jnp.asarray(a),))
+        np.testing.assert_array_equal(found, a[::-1])
+
+
 @pytest.mark.parametrize("size", [1, 8, 63, 64, 65, 129, 200])
 def test_parts_of_every_length(size):
     """A part has 64 environments; the last one has fewer, and may begin in the one before."""

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from brax.components import Quat, Vec3
+from brax.components import Quat, Vec3, sine_and_cosine
 from brax.joints.interface import JointParams, JointType, Twist
 
 
@@ -16,8 +16,8 @@ class Hinge(JointType):
 
     def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[None, Quat]:
         """Return the rotation about the axis."""
-        sine = jnp.sin(0.5 * q[0])
-        return None, Quat(jnp.cos(0.5 * q[0]), *(params.axis * sine))
+        sine, cosine = sine_and_cosine(0.5 * q[0])
+        return None, Quat(cosine, *(params.axis * sine))
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
         """Return a unit angular velocity along the axis."""

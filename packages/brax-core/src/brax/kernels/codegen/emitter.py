@@ -217,6 +217,12 @@ class Emitter:
         available, key = self.available[depth], (operation, kind, types, operands)
         if key in available:
             return available[key]
+        # A call may take long. Before a branch it would run whether the branch is taken or not.
+        if operation == "call" and self.runs_once(depth) and depth < self.current_depth:
+            depth = self.current_depth
+            available = self.available[depth]
+            if key in available:
+                return available[key]
         name = self.fresh_name("v")
         self.wide[name] = bool(kind.lanes)
         self._depth[name] = depth

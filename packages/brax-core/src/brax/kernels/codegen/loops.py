@@ -159,6 +159,9 @@ class Loops:
         operands = [self._operand(a, code) for a, code in zip(wide, operand_codes, strict=True)]
         # The loop goes where its deepest operand is. Over batch-invariant arrays it runs only once.
         depth = max(min_depth, self._depth(operands))
+        # In a branch, which may not be taken, it stays there.
+        if self._emitter.runs_once(depth):
+            depth = self._emitter.current_depth
         body = self._loop_for(math.prod(shape), depth, operands)
         with self._inside(body.outer_depth, body):
             results = fun(*(self._element(body, x) for x in operands))
