@@ -25,6 +25,9 @@ from brax.spatial import Spatial
 from brax.tree import Group, Layout, PerDof, join, sum_rows
 from brax.tree_solve import GroupPivot
 
+MIN_MOBILITY = 1e-12
+"""Least velocity per unit of impulse of what cannot move, in SI units; its inverse is finite."""
+
 
 class LimitPart(NamedTuple):
     """The rows of one bounded quantity of a group's joints, such as an angle."""
@@ -50,8 +53,10 @@ class Limits(NamedTuple):
     """Largest rate over the step that keeps, or restores, the upper limit."""
     most: jax.Array
     """Largest impulse in either direction."""
+    mobility: jax.Array
+    """Rate per unit of impulse."""
     effective_mass: jax.Array
-    """Impulse per unit of rate."""
+    """Impulse per unit of rate, the inverse."""
 
 
 def has_limits(sys: System) -> bool:
@@ -81,15 +86,14 @@ def prepare(
     for i, group in enumerate(plan.groups):
         if not group.unconstrained:
             for rates, row in _bounds(sys, group, all_stacks[i], all_q[i], dt):
-                # The inverse effective mass J W J^T, with the diagonal of the inverse inertia W.
+                # The mobility J W J^T, with the diagonal of the inverse inertia W.
                 # The joints of a stack move one link; that one moves the others is left to the
                 # sweeps.
                 inverse = total(
                     r * r * w for r, w in zip(rates, mobility[i], strict=True) if r is not None
                 )
                 parts.append(LimitPart(i, rates))
-                # The floor keeps the mass finite where the quantity cannot move.
-                table.append((*row, 1.0 / jnp.maximum(inverse, 1e-12)))
+                table.append((*row, inverse))
     which: tuple[int, ...] = ()
     tendons = tendon_rows.tendon_jacobian(at) if tendon_rows.has_tendon_rows(sys) else None
     if tendons is not None:
@@ -97,15 +101,16 @@ def prepare(
         table.append(_tendon_bounds(at, pivots, tendons, dt))
     if not table:
         return None
-    return Limits(
-        parts, tendons, which, *join([tuple(jnp.broadcast_arrays(*row)) for row in table])
-    )
+    low, high, most, mobile = join([tuple(jnp.broadcast_arrays(*row)) for row in table])
+    # The floor keeps the mass finite where the quantity cannot move.
+    mobile = jnp.maximum(mobile, MIN_MOBILITY)
+    return Limits(parts, tendons, which, low, high, most, mobile, 1.0 / mobile)
 
 
 def _tendon_bounds(
     at: TreesAtState, pivots: Sequence[GroupPivot], found: TendonJacobian, dt: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """Return least and largest rate, largest impulse and effective mass of tendons.
+    """Return least and largest rate, largest impulse and mobility of tendons.
 
     The rows of limits come first, then those of dry friction.
     """
@@ -119,12 +124,12 @@ def _tendon_bounds(
     )
     none = jnp.zeros_like(found.length[: len(dry)])
     loss = none + rows(sys.tendon.frictionloss, dry) * dt
-    effective_mass = 1.0 / jnp.maximum(tendon_rows.mobility(at, pivots, found), 1e-12)
+    mobile, rate = tendon_rows.mobility(at, pivots, found), 1.0 / dt
     return (
-        jnp.concatenate([low / dt, none]),
-        jnp.concatenate([high / dt, none]),
+        jnp.concatenate([low * rate, none]),
+        jnp.concatenate([high * rate, none]),
         jnp.concatenate([jnp.full_like(low, jnp.inf), loss]),
-        rows(effective_mass, (*limited, *dry)),
+        rows(mobile, (*limited, *dry)),
     )
 
 
@@ -145,7 +150,8 @@ def _bounds(
                 rates = (*free[:dofs], *bound.rates, *free[dofs + kind.qd_width :])
                 low = jnp.maximum(stack.lower[k], -MAX_SPEED * dt) - bound.value
                 high = jnp.minimum(stack.upper[k], MAX_SPEED * dt) - bound.value
-                out.append((rates, (low / dt, high / dt, jnp.full_like(dt, jnp.inf))))
+                # The step is the same for all rows, so that it is inverted once.
+                out.append((rates, (low * (1 / dt), high * (1 / dt), jnp.full_like(dt, jnp.inf))))
         # Dry friction is a limit whose both bounds are a rate of zero.
         if any(sys.joint_dry[j] for j in joints):
             for k in range(dofs, dofs + kind.qd_width):

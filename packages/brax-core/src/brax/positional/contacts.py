@@ -36,6 +36,7 @@ from brax.maximal.contacts import (
     sides_by_group,
 )
 from brax.maximal.coordinates import link_poses
+from brax.maximal.limits import MIN_MOBILITY
 from brax.maximal.links import TreesAtState, about, by_link
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join
@@ -226,7 +227,7 @@ def _effective_masses(
     """
     inverse = (total(axis.dot(m.mul(axis)) for m in inverse_inertia) for axis in axes)
     # Joints may leave a link no motion along an axis; then an impulse there changes nothing.
-    return tuple(1.0 / jnp.maximum(w, 1e-12) for w in inverse)
+    return tuple(1.0 / jnp.maximum(w, MIN_MOBILITY) for w in inverse)
 
 
 def speeds(

@@ -133,8 +133,8 @@ class ConstraintRows:
         limits, plan = self.limits, self.at.plan
         if limits is None or change is None:
             return []
-        # The effective mass is the inverse of the diagonal of J M^-1 J^T.
-        norm = change * change * (1.0 / limits.effective_mass)
+        # The mobility is the diagonal of J M^-1 J^T.
+        norm = change * change * limits.mobility
         out = [
             self.trees.along(mine, plan.groups[part.group].links)
             for part, mine in zip(limits.parts, by_part(limits, norm, plan), strict=True)

@@ -21,6 +21,7 @@ from brax.colliders.narrow_phase import AnisotropicFriction, Contacts, anisotrop
 from brax.components import Sym3, Vec3, stack, sum_first, total
 from brax.impacts import MAX_SPEED, in_time, later
 from brax.maximal.contacts import ContactPoints, Sides, relative
+from brax.maximal.limits import MIN_MOBILITY
 from brax.maximal.links import Links, TreesAtState
 from brax.spatial import Spatial, Sym6
 from brax.spring import torsional_friction
@@ -58,8 +59,9 @@ class ContactRows(NamedTuple):
     normal: Vec3
     slip: Vec3
     """Relative velocity across the normal, with free fall but before any impulse of the step."""
-    step: tuple[jax.Array, jax.Array]
-    """Impulse per unit of velocity error, along the normal and across it [kg]."""
+    mobility: tuple[jax.Array, jax.Array]
+    """Velocity per unit of impulse, along the normal and across it [1/kg]; in the end that of all
+    contacts that share a link together."""
     target: jax.Array
     """Least change of the normal velocity [m/s]."""
     friction: jax.Array
@@ -70,6 +72,9 @@ class ContactRows(NamedTuple):
     """Torsional and rolling friction; None below `condim` 4."""
     anisotropic: AnisotropicFriction | None
     """Friction that differs between the tangents, if it does."""
+    step: tuple[jax.Array, ...] = ()
+    """Impulse per unit of velocity error, along the normal and across it [kg]: the inverse of the
+    mobility; empty while that is not complete."""
 
 
 class ContactStep(NamedTuple):
@@ -152,7 +157,7 @@ def _prepare(
         place=place,
         normal=normal,
         slip=ahead - normal * start,
-        step=_mobility(normal, at_point),
+        mobility=_mobility(normal, at_point),
         target=target - start,  # the unknown is the change relative to free fall
         friction=surface.friction,
         share=share,
@@ -242,15 +247,17 @@ def _shared(contact: ContactRows, counts: Sequence[jax.Array | None], plan: Layo
     for _, side, _ in contact.place.moving:
         busy = jnp.maximum(busy, side.take(known, plan))
 
-    def apart(step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def together(mobility: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # The floor keeps the step finite where neither side can move.
-        along, across = (1.0 / jnp.maximum(s * busy, 1e-12) for s in step)
+        along, across = (jnp.maximum(x * busy, MIN_MOBILITY) for x in mobility)
         return along, across
 
-    turns = contact.torsion
-    return contact._replace(
-        step=apart(contact.step), torsion=turns and turns._replace(step=apart(turns.step))
-    )
+    torsion = contact.torsion
+    if torsion is not None:
+        mobile = together(torsion.mobility)
+        torsion = torsion._replace(mobility=mobile, step=tuple(1.0 / x for x in mobile))
+    mobile = together(contact.mobility)
+    return contact._replace(mobility=mobile, step=tuple(1.0 / x for x in mobile), torsion=torsion)
 
 
 def no_impulse(contact: ContactRows) -> ContactImpulse:
@@ -312,11 +319,9 @@ def project(contact: ContactRows, impulse: ContactImpulse) -> ContactImpulse:
 def squared_norm(contact: ContactRows, change: ContactImpulse) -> jax.Array:
     """Return the square of a change of impulses in the metric of their steps, (pairs, batch)."""
     # |df|^2 in the metric D of the steps. Friction's step is relaxed, so its metric is stiffer.
-    step, turn = contact.step
+    along, across = contact.mobility
     normal, tangent, couple = change
-    found = normal * normal * (1.0 / step) + tangent.dot(tangent) * (
-        1.0 / (TANGENT_RELAXATION * turn)
-    )
+    found = normal * normal * along + tangent.dot(tangent) * (across * (1.0 / TANGENT_RELAXATION))
     if contact.torsion is not None and couple is not None:
         found = found + torsional_friction.squared_norm(contact.torsion, contact.normal, couple)
     return sum_first(found)[0]

@@ -21,12 +21,15 @@ class TorsionalFriction(NamedTuple):
 
     spin: Vec3
     """Angular velocity of the second link relative to the first, before any impulse [rad/s]."""
-    step: tuple[jax.Array, jax.Array]
-    """Torque impulse per unit of angular velocity, along the normal and across it [kg m^2]."""
+    mobility: tuple[jax.Array, jax.Array]
+    """Angular velocity per unit of torque impulse, along the normal and across it [1/(kg m^2)]."""
     twist: jax.Array
     """Coefficient of torsional friction: largest torque along the normal over normal force [m]."""
     roll: jax.Array | None
     """Coefficient of rolling friction, across the normal [m]; None below `condim` 6."""
+    step: tuple[jax.Array, ...] = ()
+    """Torque impulse per unit of angular velocity, along the normal and across it [kg m^2]: the
+    inverse of the mobility, see `ContactRows`."""
 
 
 def asked(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> Vec3:
@@ -45,10 +48,10 @@ def asked(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> Vec3:
 
 def squared_norm(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> jax.Array:
     """Return the square of a change of torque impulses in the metric of their steps."""
-    step, turn = (1.0 / s for s in torsion.step)
-    # Along the normal one step, across it another: |c|^2 turn counts the normal part wrongly.
+    mobile, turning = torsion.mobility
+    # Along the normal one step, across it another: |c|^2 turning counts the normal part wrongly.
     along = normal.dot(change)
-    return change.dot(change) * turn + along * along * (step - turn)
+    return change.dot(change) * turning + along * along * (mobile - turning)
 
 
 def project(
