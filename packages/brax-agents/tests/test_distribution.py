@@ -5,7 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.training.nn.distribution import NormalDistribution, NormalTanhDistribution
+from brax.kernels.rows import map_rows
+from brax.training.nn.distribution import (
+    NormalDistribution,
+    NormalTanhDistribution,
+    softplus,
+)
 
 PARAMETERS = jnp.array([0.4, -0.3])
 """Mean 0.4 and deviation softplus(-0.3) + 0.001 of one raw action."""
@@ -111,3 +116,29 @@ def test_the_kl_divergence_is_the_integral_that_defines_it(kind):
     back = distribution.kl_divergence(other, PARAMETERS)
     found = kind(2).kl_divergence(both[None], turned[None])
     assert found.shape == (1,) and float(found[0]) == pytest.approx(float(back) + exact, rel=1e-4)
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_softplus(native, monkeypatch):
+    monkeypatch.setenv("BRAX_NATIVE", native)
+    x = np.concatenate([np.linspace(-80, 90, 50_000), [0.0, -0.0, 1e-30]]).astype(np.float32)
+    found = np.asarray(map_rows(softplus, jnp.asarray(x)))
+    exact = np.logaddexp(0, x.astype(float))
+    # Units in the last place; measured are 3.
+    assert np.max(abs(found - exact) / np.spacing(exact.astype(np.float32))) < 4
+    special = np.array([np.inf, -np.inf, np.nan, 200, -200], np.float32)
+    np.testing.assert_array_equal(softplus(special), [np.inf, 0, np.nan, 200, 0])
+
+
+@pytest.mark.parametrize("x", [-30.0, -0.4, 0.0, 2.0, 30.0])
+def test_derivatives_of_softplus(x):
+    share = 1 / (1 + np.exp(-x))
+    np.testing.assert_allclose(jax.grad(softplus)(x), share, rtol=3e-7)
+    second = share / (1 + np.exp(x))
+    np.testing.assert_allclose(jax.grad(jax.grad(softplus))(x), second, rtol=1e-5)
+
+
+def test_softplus_in_double_precision():
+    with jax.enable_x64(True):
+        x = jnp.linspace(-40.0, 40.0, 801)
+        np.testing.assert_allclose(softplus(x), np.logaddexp(0, x), rtol=1e-14)

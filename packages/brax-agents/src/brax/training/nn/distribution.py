@@ -13,6 +13,53 @@ from brax.kernels.normal_numbers import normal
 from brax.kernels.rows import map_rows
 
 
+@jax.custom_jvp
+def softplus(x: jax.Array) -> jax.Array:
+    """Return `log(1 + exp(x))`, elementwise.
+
+    The exponential of JAX's own is computed once more for the derivative.
+    """
+    return _softplus(x, _small_exponential(x))
+
+
+@softplus.defjvp
+def _softplus_jvp(
+    primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """Return the function, and its derivative `exp(x) / (1 + exp(x))`."""
+    (x,), (x_dot,) = primals, tangents
+    small = _small_exponential(x)
+    return _softplus(x, small), jnp.where(x > 0, 1.0, small) / (1.0 + small) * x_dot
+
+
+def _small_exponential(x: jax.Array) -> jax.Array:
+    """Return `exp(-|x|)`."""
+    # `abs` has the derivative 0 at 0, so that the second derivative of the softplus would be wrong.
+    return jnp.exp(jnp.where(x > 0, -x, x))
+
+
+def _softplus(x: jax.Array, small: jax.Array) -> jax.Array:
+    """Return the softplus from `small`, which is `exp(-|x|)`.
+
+    In single precision the logarithm is `2 artanh(z)` with `z = small / (2 + small) <= 1/3`, by the
+    first terms of its series.
+
+    Source: Abramowitz and Stegun (1964), Handbook of Mathematical Functions, 4.1.27.
+    """
+    if x.dtype != jnp.float32:
+        return jnp.maximum(x, 0.0) + jnp.log1p(small)
+    ratio = small / (2.0 + small)
+    square, series = ratio * ratio, jnp.full_like(x, _ARTANH[-1])
+    for c in reversed(_ARTANH[:-1]):
+        series = series * square + c
+    return jnp.maximum(x, 0.0) + ratio * series
+
+
+_ARTANH = [2.0 / (2 * k + 1) for k in range(8)]
+"""Coefficients of 2 artanh(z) in odd powers of z, lowest first. For z = 1/3 the first omitted term
+is 1e-9."""
+
+
 class ParametricDistribution(abc.ABC):
     """A distribution of actions: a normal distribution, mapped through a function.
 
@@ -154,7 +201,7 @@ class NormalTanhDistribution(ParametricDistribution):
         least `min_std` times `var_scale`.
         """
         loc, scale = jnp.split(parameters, 2, axis)
-        return loc, (jax.nn.softplus(scale) + self._min_std) * self._var_scale
+        return loc, (softplus(scale) + self._min_std) * self._var_scale
 
     def postprocess(self, event: jax.Array) -> jax.Array:
         """Squash raw actions of any shape into the interval from -1 to 1."""
@@ -171,7 +218,7 @@ class NormalTanhDistribution(ParametricDistribution):
     def log_det_jacobian(self, event: jax.Array) -> jax.Array:
         """Return `log(1 - tanh(x)^2)` for any shape, in a form that does not overflow."""
         # 1 - tanh(x)^2 = 4 / (e^x + e^-x)^2, which is 0 in float32 from |x| = 9 on.
-        return 2.0 * (jnp.log(2.0) - event - jax.nn.softplus(-2.0 * event))
+        return 2.0 * (jnp.log(2.0) - event - softplus(-2.0 * event))
 
 
 class NormalDistribution(ParametricDistribution):
@@ -202,7 +249,7 @@ class NormalDistribution(ParametricDistribution):
         The outputs have the shape (..., 2 event_size) if `axis` is the last.
         """
         loc, scale = jnp.split(parameters, 2, axis)
-        return loc, jnp.exp(scale) if self._log else jax.nn.softplus(scale) + self._min_std
+        return loc, jnp.exp(scale) if self._log else softplus(scale) + self._min_std
 
     def inverse_scale(self, scale: float) -> float:
         """Return the network output that gives a standard deviation.

@@ -17,22 +17,41 @@ KERNEL_INIT: Initializer = jax.nn.initializers.lecun_uniform()
 
 
 @jax.custom_jvp
-def swish(x: jax.Array, shift: jax.Array | float = 0.0) -> jax.Array:
-    """Return `y sigmoid(y)` of `y = x + shift`, with a derivative that is computed from the result.
+def swish(x: jax.Array) -> jax.Array:
+    """Return `x sigmoid(x)`, with a derivative that is computed from the result.
 
     JAX's own derivative reads the argument once more; XLA's CPU compiler makes code of it that is
-    slower than the matrix products around it. The result is a sum of two products: written as `y`
-    times its sigmoid, `y` would be stored in memory and read twice.
+    slower than the matrix products around it.
+    """
+    return x * jax.nn.sigmoid(x)
+
+
+@swish.defjvp
+def _swish_jvp(
+    primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """Return the activation and its derivative: s + x s (1 - s), of the sigmoid s."""
+    share = jax.nn.sigmoid(*primals)
+    result = share * primals[0]
+    return result, (share + result * (1.0 - share)) * tangents[0]
+
+
+@jax.custom_jvp
+def _shifted_swish(x: jax.Array, shift: jax.Array) -> jax.Array:
+    """Return `swish(x + shift)`.
+
+    The result is a sum of two products: written as `x + shift` times its sigmoid, that sum would be
+    stored in memory and read twice.
     """
     share = jax.nn.sigmoid(x + shift)
     return share * x + share * shift
 
 
-@swish.defjvp
-def _swish_jvp(
+@_shifted_swish.defjvp
+def _shifted_swish_jvp(
     primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the activation and its derivative: s + y s (1 - s), of the sigmoid s."""
+    """Return the activation and its derivative, as `swish` has them."""
     (x, shift), (x_dot, shift_dot) = primals, tangents
     share = jax.nn.sigmoid(x + shift)
     result = share * x + share * shift
@@ -59,7 +78,7 @@ _OURS: dict[ActivationFn, ActivationFn] = {linen.swish: swish, linen.elu: elu}
 def _activated(activation: ActivationFn, x: jax.Array, bias: jax.Array) -> jax.Array:
     """Return the activation of `x + bias`, by our own swish and elu in place of Flax's."""
     if activation is linen.swish:
-        return swish(x, bias)
+        return _shifted_swish(x, bias)
     return _OURS.get(activation, activation)(x + bias)
 
 

@@ -93,10 +93,15 @@ def _where(
     return emitter.select(found, np.float32(yes) if isinstance(yes, float) else yes, no, "f4")
 
 
-def _exponential(emitter: Emitter, x: Value) -> Value:
-    """Return exp(x) = 2^n (exp(r) - 1) + 2^n."""
+def _bounded_exponential(emitter: Emitter, x: Value) -> Value:
+    """Return exp(x) = 2^n (exp(r) - 1) + 2^n of a number clipped to `_EXTREMES`."""
     less_one, half = _reduced(emitter, x)
-    value = _twice(emitter, _fma(emitter, less_one, half, half))
+    return _twice(emitter, _fma(emitter, less_one, half, half))
+
+
+def _exponential(emitter: Emitter, x: Value) -> Value:
+    """Return exp(x)."""
+    value = _bounded_exponential(emitter, x)
     value = _where(emitter, "olt", x, _EXTREMES[0], 0.0, value)
     return _where(emitter, "ogt", x, _EXTREMES[1], math.inf, value)
 
@@ -117,6 +122,16 @@ def _tanh(emitter: Emitter, x: Value) -> Value:
     t = _less_one(emitter, _twice(emitter, size))
     value = emitter.apply("fdiv", "f4", t, emitter.apply("fadd", "f4", t, np.float32(2)))
     return emitter.intrinsic("copysign", "f4", value, x)
+
+
+def logistic(emitter: Emitter, x: Value) -> Value:
+    """Return 1 / (1 + exp(-x)).
+
+    Where the exponential is clipped, the result is 1 or less than 1e-38.
+    """
+    grown = _bounded_exponential(emitter, emitter.apply("fsub", "f4", np.float32(-0.0), x))
+    below = emitter.apply("fadd", "f4", grown, np.float32(1))
+    return emitter.apply("fdiv", "f4", np.float32(1), below)
 
 
 def _logarithm(emitter: Emitter, x: Value) -> Value:

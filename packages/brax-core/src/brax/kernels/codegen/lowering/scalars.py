@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from brax.kernels.codegen import math_functions
+from brax.kernels.codegen import math_functions, single_precision
 from brax.kernels.codegen.emitter import Emitter, Value, is_runtime_value
 from brax.kernels.codegen.lowering import integers
 from brax.kernels.codegen.lowering.registry import Takes, lowering_rule, named
@@ -204,6 +204,8 @@ def _one_minus_square(emitter: Emitter, code: str, x: Value) -> Value:
 @_number_rule("logistic", cost=FUNCTION_COST)
 def _logistic(emitter: Emitter, code: str, x: Value) -> Value:
     """Return 1 / (1 + exp(-x))."""
+    if emitter.single_precision and code == "f4":
+        return single_precision.logistic(emitter, x)
     one = constant(code, 1)
     grown = math_functions.math_function("exp")(
         emitter, code, _negative(emitter, code, x) if is_runtime_value(x) else -x
