@@ -24,6 +24,7 @@ from brax.training.agents.sac import train as sac
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints import policies as saved_policies
 from brax.training.distributed import devices
+from brax.training.learning.vectors import Vectors
 from brax.training.nn import images
 
 KEY = jax.random.key(0)
@@ -235,16 +236,19 @@ def learner_of(environment, **settings):
 def test_no_key_of_an_update_is_used_twice():
     learner = learner_of(Dot(), augment_pixels=True, normalize_observations=False)
     made, many = learner.networks, jnp.zeros((2, 3))
-    weights = (
+    both = (
         made.policy_network.init(jax.random.key(1)),
         made.value_network.init(jax.random.key(2)),
     )
-    learned = ppo_learner.Learned(*weights, learner._optimizer.init(weights), jnp.int32(0))
+    weights = Vectors(both)
+    moments = weights.flatten(learner._optimizer.init(both))
+    learned = ppo_learner.Learned(weights.first, moments, jnp.int32(0))
     obs = {"pixels/view": jnp.zeros((2, 3, 8, 8, 1))}
     last = {"pixels/view": jnp.zeros((2, 8, 8, 1))}
     batch = Batch(obs, many[..., None], many, many, many, many, many, None, last, jnp.zeros(2))
     with jax.debug_key_reuse(True):
-        _, (_, finite) = jax.jit(learner._update)(learned, (), batch, jax.random.key(3))
+        update = jax.jit(learner._update, static_argnums=1)
+        _, (_, finite) = update(learned, weights, (), batch, jax.random.key(3))
     assert finite
 
 

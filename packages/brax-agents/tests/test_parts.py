@@ -5,11 +5,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from flax import linen
 
 from brax.training.learner import _by_one_vector, shuffled
+from brax.training.learning.some_values import CHUNK, values_of_some
 from brax.training.learning.stacking import stacked_scan
+from brax.training.learning.vectors import Vectors
 from brax.training.nn.layers import MLP, elu, swish
 
 
@@ -149,3 +152,56 @@ def test_results_that_a_scan_stores_together_keep_their_place_and_type():
 
 def test_a_scan_that_stores_nothing_returns_nothing():
     assert stacked_scan(lambda n, _: (n + 1, ()), 0, length=5) == (5, ())
+
+
+OPTIMIZERS = {
+    "adam": optax.adam(0.1),
+    "clipped": optax.chain(optax.clip_by_global_norm(0.5), optax.adam(0.1)),
+    "injected": optax.inject_hyperparams(optax.adam)(learning_rate=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_of_a_vector_are_those_of_the_tree(name):
+    optimizer = OPTIMIZERS[name]
+    draw = np.random.default_rng(0).normal
+    weights = {"a": draw(size=(3, 2)), "b": {"c": draw(size=4), "d": draw(size=())}}, draw(size=2)
+    weights = jax.tree.map(jnp.float32, weights)
+    state, vectors = optimizer.init(weights), Vectors(weights)
+    flat, vector = vectors.flatten(state), vectors.first
+    assert vector.shape == (13,)
+    for _ in range(3):
+        grads = jax.tree.map(lambda w: jnp.sin(3 * w), weights)
+        change, state = optimizer.update(grads, state, weights)
+        weights = optax.apply_updates(weights, change)
+        change, flat = optimizer.update(jnp.sin(3 * vector), flat, vector)
+        vector = optax.apply_updates(vector, change)
+    found = vectors.restore(vector), vectors.unflatten(flat, state)
+    assert str(jax.tree.structure(found)) == str(jax.tree.structure((weights, state)))
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves((weights, state)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("few", [0, 1, CHUNK, CHUNK + 1, 3 * 700])
+@pytest.mark.parametrize("split", [False, True])
+def test_values_of_some_observations(few, split):
+    """The chosen ones and those of the last time are right, and few others are computed."""
+    draw = np.random.default_rng(few)
+    observations = {"a": draw.normal(size=(4, 700, 2)), "b": draw.normal(size=(4, 700, 1))}
+    observations = jax.tree.map(jnp.float32, observations)
+    chosen = np.zeros(3 * 700, bool)
+    chosen[draw.choice(len(chosen), few, replace=False)] = True
+    chosen = np.concatenate([chosen.reshape(3, 700), np.zeros((1, 700), bool)])
+    computed: list[int] = []
+
+    def value(seen):
+        jax.debug.callback(lambda x: computed.append(x.size), seen["b"][..., 0])
+        return jnp.sum(seen["a"], axis=-1) * seen["b"][..., 0]
+
+    found = jax.jit(lambda x, y: values_of_some(value, x, y, split))(observations, chosen)
+    expected = np.sum(observations["a"], axis=-1) * observations["b"][..., 0]
+    jax.effects_barrier()
+    chunks = -(-few // CHUNK)
+    assert sum(computed) == (4 * 700 if split else 700 + CHUNK * chunks)
+    chosen[-1] = True
+    np.testing.assert_allclose(np.asarray(found)[chosen], expected[chosen], rtol=1e-6)

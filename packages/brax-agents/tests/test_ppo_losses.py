@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from brax.training.acme import running_statistics
 from brax.training.agents.ppo.losses import (
     Batch,
     PPOLossConfig,
@@ -14,8 +15,10 @@ from brax.training.agents.ppo.losses import (
     compute_ppo_loss,
     quantile_huber_error,
     quantile_huber_loss,
+    with_targets,
 )
 from brax.training.agents.ppo.networks import PPOParams, make_ppo_networks
+from brax.training.policies import preprocessor
 
 DISCOUNT, LAMBDA = 0.93, 0.8
 TIME, N = 7, 6
@@ -246,6 +249,29 @@ def test_the_loss_is_surrogate_value_error_and_entropy(ppo, bootstrap, recompute
     assert float(parts["entropy_loss"]) == pytest.approx(-0.03 * float(entropy.mean()), rel=1e-4)
     total = sum(float(parts[k]) for k in ("policy_loss", "v_loss", "entropy_loss"))
     assert float(loss) == pytest.approx(total, rel=1e-6)
+
+
+def test_what_is_computed_once_for_all_updates_changes_no_loss():
+    """Targets, advantages and normalized observations."""
+    networks, params, batch, _ = experience(preprocess_observations_fn=preprocessor(True))
+    normalizer = running_statistics.update(
+        running_statistics.init_state(jax.ShapeDtypeStruct((3,), jnp.float32)),
+        3 + 2 * batch.observation,
+    )
+    params = params._replace(normalizer=normalizer)
+    key = jax.random.key(0)
+    expected = compute_ppo_loss(params, batch, key, networks, CONFIG)
+    ready = with_targets(batch, CONFIG)
+    np.testing.assert_array_equal(ready.target, with_targets(ready, CONFIG).target)
+    ready = ready._replace(
+        observation=(batch.observation - normalizer.mean) / normalizer.std,
+        # Read by nothing any more.
+        reward=batch.reward + jnp.nan,
+        last_value=batch.last_value + jnp.nan,
+    )
+    found = compute_ppo_loss(params._replace(normalizer=None), ready, key, networks, CONFIG)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5)
 
 
 def test_the_value_loss_takes_the_larger_error_of_the_moved_and_the_bounded_value(ppo):

@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -59,6 +59,10 @@ class FeedForwardNetwork:
     """`init(key) -> params`."""
     apply: Callable[..., Any]
     """`apply(normalizer_params, params, *inputs) -> outputs`."""
+    preprocess: types.PreprocessObservationFn | None = field(default=None, kw_only=True)
+    """The function of observation and `normalizer_params` that observations pass through first. If
+    it is given, `apply` takes observations that have passed it with None for `normalizer_params`.
+    """
 
 
 @dataclass(frozen=True)
@@ -266,12 +270,13 @@ def of_module(
 
     def apply(normalizer_params: object, params: Any, obs: object, *more: jax.Array) -> Any:
         # Preprocessed as a whole and then read: statistics are those of the whole observation.
-        seen = reader.take(preprocess_observations_fn(obs, normalizer_params))
-        return whole.apply(params, seen, *more)
+        if normalizer_params is not None:
+            obs = preprocess_observations_fn(obs, normalizer_params)
+        return whole.apply(params, reader.take(obs), *more)
 
     if memory is None:
-        return FeedForwardNetwork(init, apply)
-    return RecurrentNetwork(init, apply, memory.size)
+        return FeedForwardNetwork(init, apply, preprocess=preprocess_observations_fn)
+    return RecurrentNetwork(init, apply, memory.size, preprocess=preprocess_observations_fn)
 
 
 def single(network: FeedForwardNetwork) -> FeedForwardNetwork:

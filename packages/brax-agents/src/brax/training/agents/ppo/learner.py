@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from brax.env import State
 from brax.errors import ConfigError
-from brax.training.agents.ppo.losses import Batch, Memory, compute_ppo_loss
+from brax.training.agents.ppo.losses import Batch, Memory, compute_ppo_loss, with_targets
 from brax.training.agents.ppo.networks import PPOParams
 from brax.training.agents.ppo.optimizer import LRSchedule, adaptive_kl_learning_rate, make_optimizer
 from brax.training.distributed import devices
@@ -27,6 +27,8 @@ from brax.training.learner import (
     episodes,
     in_a_row,
 )
+from brax.training.learning.some_values import values_of_some
+from brax.training.learning.vectors import Vectors
 from brax.training.nn import images, networks
 from brax.training.policies import make_inference_fn
 from brax.training.runner import acting
@@ -48,10 +50,9 @@ class PPOTrainingState(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """The part of the training state that an update changes."""
+    """The part of the training state that an update changes, with weights as `Vectors` has them."""
 
-    policy: Any
-    value: Any
+    weights: Any
     optimizer_state: Any
     bad_updates: jax.Array
 
@@ -194,12 +195,17 @@ class PPOLearner(Learner):
             value = self._value(params, data.observation)
         last, timeout_value = jax.tree.map(lambda x: x[-1], after), None
         if self.config.bootstrap_on_timeout:
-            next_value = self._value(params, after, *memory)
-            last_value = next_value[-1]
+            values_after = values_of_some(
+                lambda seen: self._value(params, *seen),
+                (after, *memory),
+                truncation > 0,
+                split=self.mesh.size > 1,
+            )
+            last_value = values_after[-1]
             # No update fits the values of last observations, which are never acted on. Clipped to
             # the range of the values in the same unroll, which are fitted, an extrapolation cannot
             # feed itself.
-            timeout_value = jnp.clip(next_value, jnp.min(value, axis=0), jnp.max(value, axis=0))
+            timeout_value = jnp.clip(values_after, jnp.min(value, axis=0), jnp.max(value, axis=0))
         else:
             last_value = self._value(params, last, *(x[-1] for x in memory))
         steps = {
@@ -228,34 +234,57 @@ class PPOLearner(Learner):
     ) -> tuple[PPOTrainingState, Updates]:
         """Pass over the experience in shuffled minibatches, with one update for each."""
         normalizer = state.params.normalizer
-        learned = Learned(
-            state.params.policy, state.params.value, state.optimizer_state, state.bad_updates
-        )
+        batch, seen_by = self._preprocessed(batch, normalizer)
+        if not self.config.recompute_targets:
+            batch = with_targets(batch, self.config.loss)
+        weights = Vectors((state.params.policy, state.params.value))
+        learned = Learned(weights.first, weights.flatten(state.optimizer_state), state.bad_updates)
+
+        def update(now: Learned, part: Batch, key: jax.Array) -> tuple[Learned, Any]:
+            return self._update(now, weights, seen_by, part, key)
+
         # Whole unrolls are shuffled: a row is one unroll with all of its steps.
-        learned, (losses, finite) = self.in_epochs(
-            lambda now, part, key: self._update(now, normalizer, part, key), learned, batch, key
-        )
+        learned, (losses, finite) = self.in_epochs(update, learned, batch, key)
         state = state._replace(
-            params=PPOParams(normalizer, learned.policy, learned.value),
-            optimizer_state=learned.optimizer_state,
+            params=PPOParams(normalizer, *weights.restore(learned.weights)),
+            optimizer_state=weights.unflatten(learned.optimizer_state, state.optimizer_state),
             bad_updates=learned.bad_updates,
         )
         return state, count_updates(losses, finite)
 
+    def _preprocessed(self, batch: Batch, normalizer: Any) -> tuple[Batch, Any]:
+        """Return the experience with preprocessed observations, and the normalizer for them, None.
+
+        All updates see the same statistics, so that it is enough to normalize once. Networks that
+        were made elsewhere may not allow that; then both stay as they are.
+        """
+        preprocess: Any = getattr(self.networks.policy_network, "preprocess", None)
+        other: Any = getattr(self.networks.value_network, "preprocess", None)
+        if preprocess is None or preprocess is not other:
+            return batch, normalizer
+        now = preprocess(batch.observation, normalizer)
+        last = preprocess(batch.last_observation, normalizer)
+        return batch._replace(observation=now, last_observation=last), None
+
     def _update(
-        self, learned: Learned, normalizer: Any, batch: Batch, key: jax.Array
+        self,
+        learned: Learned,
+        vectors: Vectors,
+        normalizer: Any,
+        batch: Batch,
+        key: jax.Array,
     ) -> tuple[Learned, tuple[dict[str, jax.Array], jax.Array]]:
         """Take one gradient step, or none if the gradient is not finite."""
         if self.config.augment_pixels:
             key, shift_key = jax.random.split(key)
             batch = _shifted(batch, shift_key)
-        # The normalizer is no weight: no gradient goes into it.
-        weights = (learned.policy, learned.value)
 
+        # The normalizer is no weight: no gradient goes into it.
         def loss(weights: Any, over: object) -> tuple[jax.Array, dict[str, jax.Array]]:
             params, networks = PPOParams(normalizer, *weights), self.networks.over(over)
             return compute_ppo_loss(params, batch, key, networks, self.config.loss)
 
+        weights = vectors.restore(learned.weights)
         grads, losses = devices.grad(loss, weights, self.mesh, len(batch.log_prob))
         # The learning rate follows the KL divergence before this update, of the policy that the
         # earlier updates of this training step have moved.
@@ -269,11 +298,11 @@ class PPOLearner(Learner):
                 self.config.learning_rate_schedule_max_lr,
             )
             losses["learning_rate"] = rate
-        (policy, value), optimizer_state, finite = descend(
-            self._optimizer, grads, optimizer_state, weights
+        weights, optimizer_state, finite = descend(
+            self._optimizer, vectors.of(grads), optimizer_state, learned.weights
         )
         bad_updates = in_a_row(learned.bad_updates, finite)
-        return Learned(policy, value, optimizer_state, bad_updates), (losses, finite)
+        return Learned(weights, optimizer_state, bad_updates), (losses, finite)
 
 
 def _shifted(batch: Batch, key: jax.Array) -> Batch:

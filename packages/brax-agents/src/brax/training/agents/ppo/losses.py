@@ -54,6 +54,10 @@ class Batch(NamedTuple):
     """Values of the last observations at the time of acting, (n,)."""
     memory: Memory | None = None
     """Memory before the first steps, from the time of acting; None if the networks have none."""
+    target: jax.Array | None = None
+    """Value targets, (n, time); None where they are still to be computed."""
+    advantage: jax.Array | None = None
+    """Advantages, (n, time); None where they are still to be computed."""
 
     @property
     def first(self) -> jax.Array:
@@ -132,7 +136,7 @@ def compute_ppo_loss(
     if config.recompute_targets:
         target, advantage = _recomputed_targets(params, batch, found, memory, networks, config)
     else:
-        target, advantage = targets(batch, batch.value, batch.last_value, config)
+        target, advantage = _known_targets(batch, config)
     # At least 1: a minibatch of truncated steps only has none that is used.
     number, steps = jnp.maximum(jnp.sum(batch.used), 1.0), batch.used.size
     # A distribution may have an entropy of its own, such as a closed form.
@@ -317,6 +321,22 @@ def quantile_huber_error(quantiles: jax.Array, targets: jax.Array, kappa: float 
     huber = jnp.where(size <= kappa, 0.5 * error**2, kappa * (size - 0.5 * kappa))
     # |tau - 1{error < 0}| makes the loss asymmetric, so that its minimum is the quantile.
     return jnp.mean(jnp.abs(share - (error < 0)) * huber / kappa, axis=-1)
+
+
+def with_targets(batch: Batch, config: PPOLossConfig) -> Batch:
+    """Return experience with value targets and advantages from the time of acting.
+
+    They are the same for all updates, so that it is enough to compute them once.
+    """
+    target, advantage = _known_targets(batch, config)
+    return batch._replace(target=target, advantage=advantage)
+
+
+def _known_targets(batch: Batch, config: PPOLossConfig) -> tuple[jax.Array, jax.Array]:
+    """Return value targets and advantages from the time of acting, both (n, time)."""
+    if batch.target is None or batch.advantage is None:
+        return targets(batch, batch.value, batch.last_value, config)
+    return batch.target, batch.advantage
 
 
 def targets(
