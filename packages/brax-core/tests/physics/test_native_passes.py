@@ -118,7 +118,12 @@ def test_buffers_share_memory_when_one_ends_before_the_other_begins():
 
 def test_what_follows_the_buffers_is_aligned():
     """Stack slots do: a misaligned one made a long kernel crash."""
-    assert allocate_stack([stored("1", "%m1"), loaded("%v1", "%m1")], {"%m1": 36})[2] == 64
+    body = [stored("1", "%m1"), stored("2", "%m2"), loaded("%v1", "%m1"), loaded("%v2", "%m2")]
+    assert allocate_stack(body[::2], {"%m1": 36})[2] == 64
+    # A thread of a GPU has no vectors, and little memory.
+    sizes = {"%m1": 36, "%m2": 4}
+    assert allocate_stack(body, sizes, 16)[1:] == ({"%m1": 0, "%m2": 48}, 64)
+    assert allocate_stack(body, sizes)[1:] == ({"%m1": 0, "%m2": 64}, 128)
 
 
 def test_a_buffer_from_outside_of_a_loop_lives_through_all_of_it():

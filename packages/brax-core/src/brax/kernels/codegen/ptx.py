@@ -21,7 +21,7 @@ from brax.kernels.codegen.emitter import Emitter, code_of
 from brax.kernels.codegen.folding import folded, pattern
 from brax.kernels.codegen.ir import text_of
 from brax.kernels.codegen.loops import Loops
-from brax.kernels.codegen.stack import STACK_ALIGNMENT, allocate_stack
+from brax.kernels.codegen.stack import allocate_stack
 from brax.kernels.codegen.translate import lower_kernel, routine_texts
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -29,6 +29,9 @@ TRIPLE = "nvptx64-nvidia-cuda"
 ARCHITECTURE, VERSION = "sm_80", "+ptx80"
 """The oldest GPUs whose minimum of two floats passes NaN on, and CUDA 12's version of PTX. A driver
 compiles the text for the GPU that it has."""
+
+_ALIGNMENT = 16
+"""Offsets of a thread's buffers are multiples of it, the largest access to memory, in bytes."""
 
 _THREAD = "tid.x", "ctaid.x", "ntid.x"
 """The registers with the thread's number in its block, the block's number, and its size."""
@@ -87,7 +90,7 @@ def translate(
     # that of the trace. It leaves `ptxas`, which schedules anew, more to do at the same time than
     # the order for a CPU.
     groups, places, used = allocate_stack(
-        folded([*head, *body], emitter.known, emitter.slots), emitter.buffer_sizes
+        folded([*head, *body], emitter.known, emitter.slots), emitter.buffer_sizes, _ALIGNMENT
     )
     registers = [f"@llvm.nvvm.read.ptx.sreg.{x}" for x in _THREAD]
     return "\n".join(
@@ -99,7 +102,7 @@ def translate(
             ),
             f"define ptx_kernel void @{name}({', '.join(parameters)}) {{",
             *(f"{x} = alloca {kind}, i32 {n}" for x, (kind, n) in emitter.slots.items()),
-            f"%stack = alloca i8, i64 {used}, align {STACK_ALIGNMENT}" if used else "",
+            f"%stack = alloca i8, i64 {used}, align {_ALIGNMENT}" if used else "",
             *(f"{b} = getelementptr i8, ptr %stack, i64 {at}" for b, at in places.items()),
             *casts,
             *(f"%thread{i} = call i32 {x}()" for i, x in enumerate(registers)),

@@ -12,7 +12,8 @@ import numpy as np
 from brax.kernels.codegen.ir import Effect, Group
 
 STACK_ALIGNMENT = 64
-"""Offsets of buffers are multiples of it: the widest register and a cache line, in bytes."""
+"""Offsets of buffers on a CPU are multiples of it: the widest register and a cache line, in
+bytes."""
 
 _READS = Effect.READS, Effect.READS_AND_WRITES
 
@@ -23,13 +24,14 @@ def aligned(size: int, to: int = STACK_ALIGNMENT) -> int:
 
 
 def allocate_stack(
-    groups: Sequence[Group], sizes: Mapping[str, int]
+    groups: Sequence[Group], sizes: Mapping[str, int], alignment: int = STACK_ALIGNMENT
 ) -> tuple[list[Group], dict[str, int], int]:
     """Allocate the buffers of a kernel.
 
     Args:
         groups: all instructions of the kernel, in order.
         sizes: the sizes of its buffers, in bytes.
+        alignment: what the offsets are multiples of, in bytes.
 
     Returns:
         The instructions without stores to buffers that are never loaded from; the offsets of the
@@ -48,7 +50,7 @@ def allocate_stack(
         for group, mine in zip(groups, buffers, strict=True)
         if not mine or any(b in loaded for b in mine)
     ]
-    return [group for group, _ in kept], *_color_slots(_live_ranges(kept), sizes)
+    return [group for group, _ in kept], *_color_slots(_live_ranges(kept), sizes, alignment)
 
 
 def allocation(size: int) -> tuple[list[str], list[str]]:
@@ -106,7 +108,7 @@ def _loop_spans(groups: Sequence[Group]) -> list[tuple[int, int]]:
 
 
 def _color_slots(
-    spans: Mapping[str, Sequence[int]], sizes: Mapping[str, int]
+    spans: Mapping[str, Sequence[int]], sizes: Mapping[str, int], alignment: int
 ) -> tuple[dict[str, int], int]:
     """Return each buffer's offset and the bytes of all; live buffers do not overlap.
 
@@ -122,7 +124,7 @@ def _color_slots(
         for b in live:
             if offsets[b] - at >= sizes[name]:
                 break
-            at = max(at, aligned(offsets[b] + sizes[b]))
+            at = max(at, aligned(offsets[b] + sizes[b], alignment))
         offsets[name] = at
         bisect.insort(live, name, key=offsets.__getitem__)
         total = max(total, at + sizes[name])
