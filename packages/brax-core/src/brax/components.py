@@ -321,14 +321,7 @@ def sine_and_cosine(angle: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jnp.sin(angle), jnp.cos(angle)
     square = angle * angle
     near = angle * _series(square, _SINE), _series(square, _COSINE)
-
-    def of_any(found: Sequence[jax.Array]) -> list[jax.Array]:
-        # What the work reads is among what it changes: the code generator computes everything else
-        # whether it is needed or not.
-        return [jnp.sin(found[2]), jnp.cos(found[2]), found[2]]
-
-    sine, cosine, _ = where_needed(_any_large(square), of_any, [*near, angle])
-    return sine, cosine
+    return where_needed(_any_large(square), lambda _: (jnp.sin(angle), jnp.cos(angle)), near)
 
 
 def _series(x: jax.Array, coefficients: Sequence[float]) -> jax.Array:
@@ -356,18 +349,18 @@ def exp_quat(v: Vec3) -> Quat:
     """Return the rotation by |v| radians about v: the exponential map."""
     square = v.dot(v) * 0.25
 
-    def of_any(found: Sequence[jax.Array]) -> list[jax.Array]:
+    def of_any(_: object) -> tuple[jax.Array, jax.Array]:
         # Cosine and sinc are even, so the offset that keeps the root from zero does not change
         # them.
-        half = jnp.sqrt(found[2] + 1e-24)
-        return [jnp.sin(half) / half, jnp.cos(half), found[2]]
+        half = jnp.sqrt(square + 1e-24)
+        return jnp.sin(half) / half, jnp.cos(half)
 
-    if not _has_series(square):
-        sinc, cosine, _ = of_any([square] * 3)
-    else:
+    if _has_series(square):
         # As in `sine_and_cosine`, and without a root and a quotient.
-        near = [_series(square, _SINE), _series(square, _COSINE), square]
-        sinc, cosine, _ = where_needed(_any_large(square), of_any, near)
+        near = _series(square, _SINE), _series(square, _COSINE)
+        sinc, cosine = where_needed(_any_large(square), of_any, near)
+    else:
+        sinc, cosine = of_any(None)
     sinc = 0.5 * sinc
     return Quat(cosine, v.x * sinc, v.y * sinc, v.z * sinc)
 
