@@ -241,7 +241,9 @@ def total(items: Iterable[T]) -> T:
     return functools.reduce(operator.add, items)
 
 
-def polynomial(coefficients: Sequence[jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:
+def polynomial(
+    coefficients: Sequence[jax.Array | float], x: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return a polynomial's value and slope; its coefficients start at the lowest power."""
     value, slope = jnp.zeros_like(x), jnp.zeros_like(x)
     # Horner's rule for the value and its derivative together.
@@ -320,16 +322,8 @@ def sine_and_cosine(angle: jax.Array) -> tuple[jax.Array, jax.Array]:
     if not _has_series(angle):
         return jnp.sin(angle), jnp.cos(angle)
     square = angle * angle
-    near = angle * _series(square, _SINE), _series(square, _COSINE)
+    near = angle * polynomial(_SINE, square)[0], polynomial(_COSINE, square)[0]
     return where_needed(_any_large(square), lambda _: (jnp.sin(angle), jnp.cos(angle)), near)
-
-
-def _series(x: jax.Array, coefficients: Sequence[float]) -> jax.Array:
-    """Return a polynomial, lowest power first, by Horner's scheme."""
-    value = jnp.full_like(x, coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        value = value * x + c
-    return value
 
 
 def _has_series(x: jax.Array) -> bool:
@@ -357,7 +351,7 @@ def exp_quat(v: Vec3) -> Quat:
 
     if _has_series(square):
         # As in `sine_and_cosine`, and without a root and a quotient.
-        near = _series(square, _SINE), _series(square, _COSINE)
+        near = polynomial(_SINE, square)[0], polynomial(_COSINE, square)[0]
         sinc, cosine = where_needed(_any_large(square), of_any, near)
     else:
         sinc, cosine = of_any(None)

@@ -60,6 +60,17 @@ class Tally(NamedTuple):
     acted: Episodes
 
 
+class Learned(NamedTuple):
+    """The part of a training state that an update changes."""
+
+    weights: Any
+    """The weights, or what `Vectors` makes of them."""
+    optimizer_state: Any
+    """The optimizer's state for such weights."""
+    bad_updates: jax.Array
+    """Consecutive updates that were skipped because their gradient was not finite, int32."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """The parts that a learner is made from."""

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from brax.kernels.codegen import cpu
+from brax.training.nn.layers import MIN_KERNEL_ROWS
 
-CHUNK = 512
+CHUNK = MIN_KERNEL_ROWS
 """Observations whose values are computed at once. Dense layers of fewer are no kernel on a CPU."""
 
 

@@ -7,6 +7,7 @@ import numbers
 import jax
 import jax.numpy as jnp
 
+from brax.components import polynomial
 from brax.errors import ConfigError, closest
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kernels.normal_numbers import normal
@@ -49,10 +50,7 @@ def _softplus(x: jax.Array, small: jax.Array) -> jax.Array:
     if x.dtype != jnp.float32:
         return jnp.maximum(x, 0.0) + jnp.log1p(small)
     ratio = small / (2.0 + small)
-    square, series = ratio * ratio, jnp.full_like(x, _ARTANH[-1])
-    for c in reversed(_ARTANH[:-1]):
-        series = series * square + c
-    return jnp.maximum(x, 0.0) + ratio * series
+    return jnp.maximum(x, 0.0) + ratio * polynomial(_ARTANH, ratio * ratio)[0]
 
 
 _ARTANH = [2.0 / (2 * k + 1) for k in range(8)]

@@ -218,7 +218,7 @@ class Emitter:
         if key in available:
             return available[key]
         # A call may take long. Before a branch it would run whether the branch is taken or not.
-        if operation == "call" and self.runs_once(depth) and depth < self.current_depth:
+        if operation == "call" and self.runs_once(depth):
             depth = self.current_depth
             available = self.available[depth]
             if key in available:

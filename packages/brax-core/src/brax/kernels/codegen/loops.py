@@ -158,10 +158,7 @@ class Loops:
         shape = wide[0].shape
         operands = [self._operand(a, code) for a, code in zip(wide, operand_codes, strict=True)]
         # The loop goes where its deepest operand is. Over batch-invariant arrays it runs only once.
-        depth = max(min_depth, self._depth(operands))
-        # In a branch, which may not be taken, it stays there.
-        if self._emitter.runs_once(depth):
-            depth = self._emitter.current_depth
+        depth = self._depth(operands, min_depth)
         body = self._loop_for(math.prod(shape), depth, operands)
         with self._inside(body.outer_depth, body):
             results = fun(*(self._element(body, x) for x in operands))
@@ -442,9 +439,15 @@ class Loops:
                 emitter.blocks[depth].append(emitter.store_element(joined, np.int32(i), x))
         return joined
 
-    def _depth(self, operands: Sequence[_Operand]) -> int:
-        """Return the number of loops around the deepest of the operands."""
-        return max(x.buffer.depth if x.buffer else self._emitter.depth(x.value) for x in operands)
+    def _depth(self, operands: Sequence[_Operand], least: int = 0) -> int:
+        """Return the number of loops around the deepest of the operands, or `least`.
+
+        In a branch, which may not be taken, it is that of the branch.
+        """
+        emitter = self._emitter
+        depths = (x.buffer.depth if x.buffer else emitter.depth(x.value) for x in operands)
+        depth = max(least, *depths)
+        return emitter.current_depth if emitter.runs_once(depth) else depth
 
     def _counter(self, depth: int) -> str:
         """Return the name of a new loop counter; counters are the same in all lanes."""

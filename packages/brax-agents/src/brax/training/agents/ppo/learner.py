@@ -17,6 +17,7 @@ from brax.training.agents.ppo.optimizer import LRSchedule, adaptive_kl_learning_
 from brax.training.distributed import devices
 from brax.training.learner import (
     Episodes,
+    Learned,
     Learner,
     Parts,
     Tally,
@@ -47,14 +48,6 @@ class PPOTrainingState(NamedTuple):
     """Memory of recurrent networks in the current episode of each environment, as the only entry;
     empty without memory.
     """
-
-
-class Learned(NamedTuple):
-    """The part of the training state that an update changes, with weights as `Vectors` has them."""
-
-    weights: Any
-    optimizer_state: Any
-    bad_updates: jax.Array
 
 
 class PPOLearner(Learner):

@@ -22,6 +22,7 @@ from brax.training.agents.reppo.losses import (
 )
 from brax.training.learner import (
     Episodes,
+    Learned,
     Learner,
     Parts,
     Tally,
@@ -54,14 +55,6 @@ class REPPOTrainingState(NamedTuple):
     key: jax.Array
     bad_updates: jax.Array
     """Consecutive updates that were skipped because their gradient was not finite, int32."""
-
-
-class Learned(NamedTuple):
-    """The part of the training state that an update changes."""
-
-    weights: REPPOWeights
-    optimizer_state: Any
-    bad_updates: jax.Array
 
 
 class REPPOLearner(Learner):
