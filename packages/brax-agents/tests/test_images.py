@@ -24,6 +24,7 @@ from brax.training.agents.sac import train as sac
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints import policies as saved_policies
 from brax.training.distributed import devices
+from brax.training.learner import Learned
 from brax.training.learning.vectors import Vectors
 from brax.training.nn import images
 
@@ -242,7 +243,7 @@ def test_no_key_of_an_update_is_used_twice():
     )
     weights = Vectors(both)
     moments = weights.flatten(learner._optimizer.init(both))
-    learned = ppo_learner.Learned(weights.first, moments, jnp.int32(0))
+    learned = Learned(weights.first, moments, jnp.int32(0))
     obs = {"pixels/view": jnp.zeros((2, 3, 8, 8, 1))}
     last = {"pixels/view": jnp.zeros((2, 8, 8, 1))}
     batch = Batch(obs, many[..., None], many, many, many, many, many, None, last, jnp.zeros(2))
