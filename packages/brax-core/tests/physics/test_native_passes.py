@@ -2,7 +2,8 @@
 
 import pytest
 
-from brax.kernels.codegen import ir, outlining
+from brax.kernels.codegen import ir, outlining, target
+from brax.kernels.codegen.broadcasts import at_their_uses
 from brax.kernels.codegen.ir import Effect, Instruction, Type, text_of
 from brax.kernels.codegen.outlining import outlined
 from brax.kernels.codegen.schedule import scheduled
@@ -98,6 +99,86 @@ def test_a_load_stays_between_the_stores_around_it():
     # The same load may move beyond a store to another buffer.
     body[2] = stored("2", "%m3")
     assert list(scheduled(body, ("%m1", "%m2", "%m3"))) == [body[0], body[2], body[1], body[3]]
+
+
+def test_values_for_other_blocks_are_ordered_by_the_operations_that_they_share():
+    # As of two joints: for each one an axis, of which others need a product and then a sum.
+    joints = "ab"
+    body = [
+        *((number(f"%axis.{x}", "1", "2"),) for x in joints),
+        *((number(f"%product.{x}", f"%axis.{x}", "3"),) for x in joints),
+        *((number(f"%sum.{x}", f"%axis.{x}", f"%product.{x}"),) for x in joints),
+        (ir.jump("next"), ir.label("next")),
+        *(stored(f"%{what}.{x}", "%out") for what in ("product", "sum") for x in joints),
+    ]
+    names = [f"%{what}.{x}" for x in joints for what in ("axis", "product", "sum")]
+    assert results(scheduled(body, ()))[:6] == names
+    # What comes before a side effect stays before it.
+    body.insert(4, stored("1", "%out"))
+    names = ["%axis.a", "%product.a", "%axis.b", "%product.b", "store", "%sum.a", "%sum.b"]
+    assert results(scheduled(body, ()))[:7] == names
+
+
+def test_shared_numbers_are_read_where_they_are_used():
+    one = Type("float")
+    before = [
+        Instruction("insertelement", ("poison", "%n", "0"), (FLOATS, one, ir.I32), FLOATS, "%a"),
+        Instruction(
+            "shufflevector", ("%a", "poison", "zeroinitializer"), (FLOATS,) * 3, FLOATS, "%b"
+        ),
+    ]
+    body = [
+        number("%x", "%b", "%first"),
+        number("%y", "%b", "%b"),
+        ir.jump("next"),
+        ir.label("next"),
+        ir.phi("%z", FLOATS, ("%b", "tile"), ("%w", "next")),
+        number("%w", "%b", "%z"),
+    ]
+    result = at_their_uses(before, body, FLOATS, "%t")
+    # Two uses in one block, so two copies, which the other block reads again.
+    assert result.size == 2
+    assert [text_of(i) for i in result.before[2:]] == [
+        "%t.in0.place = getelementptr float, ptr %t, i32 0",
+        "%t.in0.first = insertelement <2 x float> poison, float %n, i32 0",
+        "%t.in0 = shufflevector <2 x float> %t.in0.first, <2 x float> poison, "
+        "<2 x i32> zeroinitializer",
+        "store <2 x float> %t.in0, ptr %t.in0.place, align 4",
+    ]
+    read = [i.operands for i in result.body if i.operation == "getelementptr"]
+    assert read == [("float", "%t", "0"), ("float", "%t", "1"), ("float", "%t", "0")]
+    sums = [i for i in result.body if i.operation == "fadd"]
+    assert [i.operands for i in sums] == [
+        ("%b.at0", "%first"),
+        ("%b.at1", "%b.at1"),
+        ("%b.at5", "%z"),
+    ]
+    assert body[4] in result.body
+    # Vectors of another type are left alone.
+    assert at_their_uses(before, body, Type("double", 8), "%t") == (before, body, 0)
+
+
+def test_what_a_loop_carries_is_in_no_stack_slot():
+    text = """
+    define float @f(float %x) {
+    %place = alloca float
+    store float %x, ptr %place
+    br label %loop
+    loop:
+    %v = load float, ptr %place
+    %w = fmul float %v, %v
+    store float %w, ptr %place
+    %end = fcmp ogt float %w, 1.0
+    br i1 %end, label %out, label %loop
+    out:
+    ret float %w
+    }
+    """
+    _, optimized = target.machine_code(text, 1)
+    assert "alloca" not in optimized
+    assert "phi float" in optimized
+    _, quick = target.machine_code(text, 0)
+    assert "alloca" in quick
 
 
 def test_buffers_share_memory_when_one_ends_before_the_other_begins():

@@ -14,7 +14,8 @@ From a jaxpr to machine code:
    which finds the lowering rule of each equation; the rules emit into an `emitter.Emitter`. In a
    long kernel operations on large arrays become `loops`.
 3. `schedule` orders the instructions, which are records of `ir`, `stack` allocates the buffers of
-   large arrays, and `outlining` cuts a long kernel into functions. Their text is printed last.
+   large arrays, `broadcasts` keeps numbers that all environments share in a table, and `outlining`
+   cuts a long kernel into functions. Their text is printed last.
 4. `target` compiles the module. XLA calls it through the handler of `ffi`, which reads XLA's
    structures by the offsets of `ffi_layout`.
 

@@ -3,12 +3,22 @@
 As JAX traces a function, many values are computed long before they are used. A processor has 16 or
 32 vector registers, so the others would be spilled. With the scheduler, steps ran 1.06 to 1.3 times
 as fast as in the order of the trace.
+
+What a basic block computes for others is ordered too: next comes the value that shares most
+operations with the one before it. A function of many joints computes the first number of all of
+them, then the second number of all of them; ordered, it computes joint after joint, and finds in
+the cache what it spilled. An ant's step in `spring` ran 1.06 times as fast.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+import numpy as np
+
 from brax.kernels.codegen.ir import Effect, Group
+
+MAX_ORDERED = 1000
+"""Number of values that are ordered at a time: time and memory grow with its square."""
 
 
 def scheduled(body: Sequence[Group], memory: Collection[str]) -> Iterator[Group]:
@@ -44,26 +54,89 @@ def _sink(
         memory: the names of buffers and stack slots.
     """
     here = Counter(x for names in used for x in names)
-    dependencies = _dependencies(groups, used, memory)
-    done = [False] * len(groups)
+    block = _Block(_dependencies(groups, used, memory))
+    # Roots are values that other blocks use, and side effects. The rest is pulled in by need.
+    values: list[int] = []
     for i, group in enumerate(groups):
-        # Roots are side effects and values that other blocks use. The rest is pulled in by need.
         result = group[-1].result
-        if done[i] or (result and uses[result] == here[result]):
-            continue
-        done[i] = True
-        # Depth-first search with a stack of its own: chains of dependencies are longer than
-        # Python's limit of recursion.
-        stack = [(i, iter(dependencies[i]))]
-        while stack:
-            at, rest = stack[-1]
-            following = next((j for j in rest if not done[j]), None)
-            if following is None:
-                stack.pop()
-                yield groups[at]
-            else:
-                done[following] = True
-                stack.append((following, iter(dependencies[following])))
+        if not result:
+            for root in (*block.ordered(values), i):
+                yield from (groups[j] for j in block.compute(root))
+            values = []
+        elif uses[result] != here[result]:
+            values.append(i)
+    for root in block.ordered(values):
+        yield from (groups[j] for j in block.compute(root))
+
+
+class _Block:
+    """The instructions of a basic block by their places in it, and which of them are computed."""
+
+    def __init__(self, dependencies: Sequence[Sequence[int]]) -> None:
+        """Begin with no instruction computed.
+
+        Args:
+            dependencies: the instructions that have to come before each one.
+        """
+        self._dependencies = dependencies
+        self._done = bytearray(len(dependencies))
+
+    def compute(self, root: int) -> Iterator[int]:
+        """Yield what has to be computed for a root and is not yet, each after its dependencies."""
+        return self._search([root], self._done)
+
+    def _search(self, roots: Sequence[int], done: bytearray) -> Iterator[int]:
+        """Yield what roots need in depth-first order, and mark it as done."""
+        for root in roots:
+            if done[root]:
+                continue
+            done[root] = True
+            # A stack of its own: chains of dependencies are longer than Python's limit of
+            # recursion.
+            stack = [(root, iter(self._dependencies[root]))]
+            while stack:
+                at, rest = stack[-1]
+                following = next((j for j in rest if not done[j]), None)
+                if following is None:
+                    stack.pop()
+                    yield at
+                else:
+                    done[following] = True
+                    stack.append((following, iter(self._dependencies[following])))
+
+    def ordered(self, roots: Sequence[int]) -> Iterator[int]:
+        """Yield roots in the order in which they are to be computed."""
+        for start in range(0, len(roots), MAX_ORDERED):
+            yield from self._by_common_operations(roots[start : start + MAX_ORDERED])
+
+    def _by_common_operations(self, roots: Sequence[int]) -> Iterator[int]:
+        """Yield the root that shares most operations with what the one before it computed.
+
+        Of several, that with the least left to compute comes first, then the first of the trace.
+        """
+        needed = [*self._search(roots, self._done[:])]
+        places = {at: row for row, at in enumerate(needed)}
+        # Whether each root needs each operation, from roots to what they depend on.
+        needs = np.zeros((len(needed), len(roots)), bool)
+        for k, root in enumerate(roots):
+            if root in places:
+                needs[places[root], k] = True
+        for row in reversed(range(len(needed))):
+            for at in self._dependencies[needed[row]]:
+                if at in places:
+                    needs[places[at]] |= needs[row]
+        left = needs.sum(0)
+        by_root = needs.T.copy()
+        shared = np.zeros_like(left)
+        waiting = np.ones(len(roots), bool)
+        for _ in roots:
+            best = int(np.lexsort((left, -shared, ~waiting))[0])
+            waiting[best] = False
+            new = np.flatnonzero(by_root[best])
+            shared = needs[new].sum(0)
+            left -= shared
+            by_root[:, new] = False
+            yield roots[best]
 
 
 def _dependencies(

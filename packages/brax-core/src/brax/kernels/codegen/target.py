@@ -41,7 +41,7 @@ def compile_module(name: str, text: str, opt_level: int) -> int:
     code = _read_cached(cached) if cached else None
     if code is None:
         # With a context of its own, all that LLVM makes for the module is freed with it.
-        code = machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
+        code = machine.emit_object(_parsed(text, machine, opt_level))
         if cached:
             _write_cached(cached, code)
     # MCJIT links the object file, whether it is new or from the cache, into an empty module.
@@ -62,8 +62,9 @@ def machine_code(text: str, opt_level: int) -> tuple[int, str]:
     Returns:
         The bytes of its machine code, and its text after LLVM's passes that change it in place.
     """
-    module = llvm.parse_assembly(text, llvm.create_context())
-    code = _target_machine(opt_level)().emit_object(module)
+    machine = _target_machine(opt_level)()
+    module = _parsed(text, machine, opt_level)
+    code = machine.emit_object(module)
     sections = llvm.ObjectFileRef.from_data(code).sections()
     # The iterator reads the sections in place, so each is asked while it is at hand.
     return sum(s.size() for s in sections if s.is_text()), str(module)
@@ -73,7 +74,29 @@ def assembly(text: str, opt_level: int) -> str:
     """Return the assembly of a module, with LLVM's comments on loops and spilled registers."""
     machine = _target_machine(opt_level)()
     machine.set_asm_verbosity(True)
-    return str(machine.emit_assembly(llvm.parse_assembly(text, llvm.create_context())))
+    return str(machine.emit_assembly(_parsed(text, machine, opt_level)))
+
+
+def _parsed(text: str, machine: Any, opt_level: int) -> Any:
+    """Return LLVM's module of a text, after the passes that change it before its machine code.
+
+    Args:
+        text: the module as LLVM's text.
+        machine: a target machine.
+        opt_level: the machine's optimization level, 0 or 1.
+    """
+    module = llvm.parse_assembly(text, llvm.create_context())
+    # Values that loops carry are in stack slots. As phi nodes they are spilled to one place and not
+    # to two, since LLVM does not read a slot again instead of spilling what it has read. Without
+    # optimization, phi nodes make code slower.
+    if opt_level:
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0))
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+    return module
 
 
 def _cached(name: str) -> Path | None:

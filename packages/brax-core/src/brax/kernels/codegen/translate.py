@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from brax.kernels.codegen import ffi, ir
+from brax.kernels.codegen.broadcasts import at_their_uses
 from brax.kernels.codegen.emitter import Buffer, Emitter, Routine, TooLong, Value, code_of
 from brax.kernels.codegen.folding import Pattern, folded
 from brax.kernels.codegen.ir import Effect, Group, Instruction, Type, text_of
@@ -125,6 +126,13 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     before, inside = (
         [i for group in part for i in group] for part in (groups[:loop], groups[loop + 1 : -1])
     )
+    # With one lane nothing is broadcast.
+    if emitter.lanes > 1:
+        for code in ("f4", "f8"):
+            kind, table = emitter.type_of(code, True), f"%shared.{code}"
+            before, inside, size = at_their_uses(before, inside, kind, table)
+            if size:
+                emitter.slots[table] = Type(kind.scalar), size
     # Values are bounded while the kernel is lowered, instructions only here: one value may take
     # several of them.
     count = sum(len(x) for x in (before, inside, places, emitter.slots))
