@@ -65,7 +65,11 @@ def _shared(before: Sequence[Instruction], kind: Type) -> dict[str, str]:
     return {
         name: made[i.operands[0]].operands[1]
         for name, i in made.items()
-        if i.type == kind and i.operation == "shufflevector" and i.operands[0] in made
+        if i.type == kind
+        and i.operation == "shufflevector"
+        # Lane 0 in all lanes, which is a number's, as `Emitter.operand` broadcasts it.
+        and i.operands[1:] == ("poison", "zeroinitializer")
+        and i.operands[0] in made
     }
 
 
