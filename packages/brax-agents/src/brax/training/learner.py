@@ -68,7 +68,7 @@ class Learned(NamedTuple):
     optimizer_state: Any
     """The optimizer's state for such weights."""
     bad_updates: jax.Array
-    """Consecutive updates that were skipped because their gradient was not finite, int32, shape ()."""
+    """Consecutive updates skipped because their gradient was not finite, int32, shape ()."""
 
 
 @dataclass(frozen=True)

@@ -126,13 +126,6 @@ def _module(emitter: Emitter, max_lines: int) -> str:
     before, inside = (
         [i for group in part for i in group] for part in (groups[:loop], groups[loop + 1 : -1])
     )
-    # With one lane nothing is broadcast.
-    if emitter.lanes > 1:
-        for code in ("f4", "f8"):
-            kind, table = emitter.type_of(code, True), f"%shared.{code}"
-            before, inside, size = at_their_uses(before, inside, kind, table)
-            if size:
-                emitter.slots[table] = Type(kind.scalar), size
     # Values are bounded while the kernel is lowered, instructions only here: one value may take
     # several of them.
     count = sum(len(x) for x in (before, inside, places, emitter.slots))
@@ -149,6 +142,13 @@ def _module(emitter: Emitter, max_lines: int) -> str:
         before, inside, functions, used = outlined(before, inside, "tile", places, used)
         places = {}
     else:
+        # Parts of a kernel load what they share from its memory anyway; with one lane nothing is
+        # broadcast.
+        for code in ("f4", "f8") if emitter.lanes > 1 else ():
+            kind, table = emitter.type_of(code, True), f"%shared.{code}"
+            before, inside, size = at_their_uses(before, inside, kind, table)
+            if size:
+                emitter.slots[table] = Type(kind.scalar), size
         # 64 bytes are the widest register and a cache line, so that no vector load is split.
         slots = [
             f"{name} = alloca {kind}, i32 {n}, align 64"
