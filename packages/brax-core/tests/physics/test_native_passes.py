@@ -119,6 +119,22 @@ def test_values_for_other_blocks_are_ordered_by_the_operations_that_they_share()
     assert results(scheduled(body, ()))[:7] == names
 
 
+def test_a_value_that_shares_operations_comes_before_one_that_needs_fewer():
+    body = [
+        (number("%axis", "1", "2"),),
+        (number("%product", "%axis", "3"),),
+        (number("%other", "4", "5"),),
+        (number("%last", "%other", "6"),),
+        (number("%x", "7", "8"),),
+        (number("%y", "%x", "9"),),
+        (number("%sum", "%axis", "%y"),),
+        (ir.jump("next"), ir.label("next")),
+        *(stored(x, "%out") for x in ("%product", "%last", "%sum")),
+    ]
+    names = ["%axis", "%product", "%x", "%y", "%sum", "%other", "%last"]
+    assert results(scheduled(body, ()))[:7] == names
+
+
 def test_shared_numbers_are_read_where_they_are_used():
     one = Type("float")
     before = [
