@@ -60,13 +60,11 @@ def _sink(
     for i, group in enumerate(groups):
         result = group[-1].result
         if not result:
-            for root in (*block.ordered(values), i):
-                yield from (groups[j] for j in block.compute(root))
+            yield from (groups[j] for j in block.compute(values, i))
             values = []
         elif uses[result] != here[result]:
             values.append(i)
-    for root in block.ordered(values):
-        yield from (groups[j] for j in block.compute(root))
+    yield from (groups[j] for j in block.compute(values))
 
 
 class _Block:
@@ -81,9 +79,12 @@ class _Block:
         self._dependencies = dependencies
         self._done = bytearray(len(dependencies))
 
-    def compute(self, root: int) -> Iterator[int]:
-        """Yield what has to be computed for a root and is not yet, each after its dependencies."""
-        return self._search([root], self._done)
+    def compute(self, values: Sequence[int], *effects: int) -> Iterator[int]:
+        """Yield what values and then effects need and is not yet computed, after what it needs."""
+        for start in range(0, len(values), MAX_ORDERED):
+            for root in self._by_common_operations(values[start : start + MAX_ORDERED]):
+                yield from self._search([root], self._done)
+        yield from self._search(effects, self._done)
 
     def _search(self, roots: Sequence[int], done: bytearray) -> Iterator[int]:
         """Yield what roots need in depth-first order, and mark it as done."""
@@ -103,11 +104,6 @@ class _Block:
                 else:
                     done[following] = True
                     stack.append((following, iter(self._dependencies[following])))
-
-    def ordered(self, roots: Sequence[int]) -> Iterator[int]:
-        """Yield roots in the order in which they are to be computed."""
-        for start in range(0, len(roots), MAX_ORDERED):
-            yield from self._by_common_operations(roots[start : start + MAX_ORDERED])
 
     def _by_common_operations(self, roots: Sequence[int]) -> Iterator[int]:
         """Yield the root that shares most operations with what the one before it computed.
