@@ -323,3 +323,17 @@ def test_masses_are_scaled_to_a_total_without_a_warning_of_mujoco():
     # A solid sphere's moment of inertia is 2/5 m r^2.
     spheres = [0.4 * 4 * 0.1**2, 0.4 * 10 * 0.2**2]
     np.testing.assert_allclose(sys.body_inertia[1:, 0], spheres, rtol=1e-6)
+
+
+def test_a_total_mass_comes_before_what_depends_on_mass():
+    """`springdamper` and `dampratio` are those of the scaled mass, here 10 kg in place of 1.
+
+    A time constant t of .1 s at a damping ratio of 1 has the stiffness m / t^2 = 1000 N/m and the
+    damping 2 m / t = 200 N s/m. A servo of 10 N/m is critically damped by 2 sqrt(10 m) = 20 N s/m.
+    """
+    sys = mjcf.loads("""<mujoco><compiler settotalmass="10"/><worldbody>
+        <body><joint name="x" type="slide" springdamper=".1 1"/><geom size=".1" mass="1"/></body>
+    </worldbody><actuator><position joint="x" kp="10" dampratio="1"/></actuator></mujoco>""")
+    np.testing.assert_allclose(sys.jnt_stiffness, [1000], rtol=1e-6)
+    np.testing.assert_allclose(sys.dof_damping, [200], rtol=1e-6)
+    np.testing.assert_allclose(sys.actuator_biasprm[0, :3], [0, -10, -20], rtol=1e-6)

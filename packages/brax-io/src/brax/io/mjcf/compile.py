@@ -1,6 +1,7 @@
 """Runs MuJoCo's compiler on a checked text."""
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 
 import mujoco
@@ -63,23 +64,28 @@ def compile_model(
 
 
 def compiled(spec: mujoco.MjSpec, moving: bool = False) -> mujoco.MjModel:
-    """Compile a model, and scale it to a total mass if `settotalmass` is set.
+    """Compile a model, at its total mass if `settotalmass` is set.
 
-    MuJoCo 4 deprecates this scaling in its compiler and names the functions to use in its place.
+    The compiler scales masses before it turns `springdamper` and `dampratio` into stiffness and
+    damping, so that `mj_setTotalmass` on the compiled model would leave these wrong.
 
     Args:
         spec: the model.
         moving: whether only moving bodies count, as in a URDF, where MuJoCo fuses the others with
             the world.
     """
-    # -1 disables the compiler's own scaling.
-    mass, spec.compiler.settotalmass = spec.compiler.settotalmass, -1
-    model = spec.compile()
-    if mass > 0:
-        counted = model.body_mass[model.body_weldid > 0] if moving else model.body_mass
-        mujoco.mj_setTotalmass(model, mass * model.body_mass.sum() / counted.sum())
-        mujoco.mj_setConst(model, mujoco.MjData(model))
-    return model
+    settings = spec.compiler
+    if settings.settotalmass <= 0:
+        return spec.compile()
+    if moving:
+        total, settings.settotalmass = settings.settotalmass, -1
+        model = spec.compile()
+        counted = model.body_mass[model.body_weldid > 0]
+        settings.settotalmass = total * model.body_mass.sum() / counted.sum()
+    with warnings.catch_warnings():
+        # MuJoCo 4 deprecates the attribute, which is the file's and not ours.
+        warnings.filterwarnings("ignore", message="compiler attribute 'settotalmass'")
+        return spec.compile()
 
 
 def _places(
