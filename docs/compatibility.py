@@ -44,21 +44,21 @@ This page lists every MJCF file of the PyPI packages gymnasium {gymnasium} and d
 compatibility` writes it.
 
 Every file that MuJoCo can load, and in which something moves, is loaded. It is simulated for one
-second from its initial state, with controls of zero. The second column says what came of it:
+second from its initial state, with controls of zero. The second column gives the result:
 
 - *runs*: the state stays finite, and nothing penetrates deeper than 10 mm, or than 1.5 times
-  what MuJoCo has after the same second;
+  the depth in MuJoCo after the same second;
 - *loads*: the model is too large to be simulated here;
 - *refused*: the model asks for something unsupported, and the third column gives the reasons.
 
 The last column compares single steps from {states} states of a second that MuJoCo simulates
 under random controls. The error of a step is that of the change of all velocities, relative to
-the largest change. Both sides use double precision and enough iterations of their solvers.
-MuJoCo runs without its `noslip_iterations` and without sleeping bodies, which `generalized` does
-not have, and with its present search for contacts and Newton's method, also where a file asks for
-others. The cell is empty where steps were not compared.
+the largest change. Both sides use double precision and enough solver iterations. MuJoCo runs
+without its `noslip_iterations` and without sleeping bodies, which `generalized` does not have. It
+uses its current collision detection and Newton's method, also where a file selects others. The
+cell is empty where steps were not compared.
 
-Where steps differ, contacts differ. Such files are compared once more, with a step of MuJoCo
+Where steps differ, the contacts differ. Such files are compared once more, with a step of MuJoCo
 that is given the depths, positions and normals of `generalized` ("with its contacts"). These are
 the differences:
 
@@ -79,10 +79,10 @@ the differences:
 - `fruitfly_v2/floor.xml`: MuJoCo's normals between ellipsoids and capsules are up to 6e-06 off,
   with the smallest tolerance that its search allows; those of `generalized` up to 1e-08. The
   reference for 40 contacts in 5 states is Newton's method on the depth.
-- `boxbox_bad1.xml` and `conemesh_box.xml` of MuJoCo's tests: of the round end of a cylinder, or a
-  face with many corners, the two simulators take different points.
+- `boxbox_bad1.xml` and `conemesh_box.xml` of MuJoCo's tests: the two simulators choose different
+  contact points on the round end of a cylinder, or on a face with many corners.
 - `actuator_group_disable.xml` of these: where two parallel cylinders touch along a line, MuJoCo has
-  its midpoint, `generalized` its two ends.
+  a contact at its midpoint, `generalized` has contacts at its two ends.
 - `z1.urdf` of example-robot-data: the contact points of two crossed cylinders are 1 to 2 µm apart,
   in states where the arm is nearly at rest.
 - `sdf` geoms of MuJoCo's models: MuJoCo has up to 40 points of two overlapping shapes with parts of
@@ -92,8 +92,8 @@ the differences:
 - `gear.xml` of these: flat sides of the two gears lie in one plane. Points of them are at a
   distance of zero, where rounding decides whether a contact acts. With one gear 0.1 mm higher all 6
   steps are within 4e-11 with the contacts exchanged.
-- `stacked_boxes.xml` of these: the boxes come to rest with edges within 2e-6 rad of parallel. To
-  move the bodies by 1e-15 m moves the points of contact by up to 12 µm, and changes a step by
+- `stacked_boxes.xml` of these: the boxes come to rest with edges within 2e-6 rad of parallel. If
+  the bodies move by 1e-15 m, the contact points move by up to 12 µm, and a step changes by
   4e-9 m/s.
 - `solver/model.xml` and `testdata/model.xml` of these: the sensors were compared without contacts,
   since their program takes long to compile.
@@ -106,8 +106,9 @@ the differences:
 
 The sections after those of gymnasium and dm_control are made by `hatch run compatibility --models
 DIR --section TITLE`. Every URDF file counts there, and every MJCF file that MuJoCo can load by
-itself and in which something rigid moves. Their columns are the largest relative errors of an
-acceleration along 6 states, of one with the contacts exchanged, and of a supported sensor:
+itself and in which something rigid moves. The last three columns are the largest relative errors
+over 6 states: of an acceleration, of an acceleration with the contacts exchanged, and of a
+supported sensor. The second column gives the result:
 
 - *agrees*: accelerations are within 1e-03 of MuJoCo's, or within 1e-06 with the contacts exchanged;
 - *differs*: they are not, and the third column says how deep shapes overlap;
@@ -118,12 +119,12 @@ acceleration along 6 states, of one with the contacts exchanged, and of a suppor
 
 A reason that is too long for a table is in a list below it.
 
-`flex` is not supported: eight of MuJoCo's own files have one. It would take weeks, not days. A flex
-adds to every pipeline an elastic energy of edges, triangles or tetrahedra with its implicit
-integration, equality constraints of edges, and contacts of elements with geoms and one another.
+`flex` is not supported: eight of MuJoCo's own files have one. It would need, in every pipeline, an
+elastic energy of edges, triangles or tetrahedra with its implicit integration, equality constraints
+of edges, and contacts of elements with geoms and with each other.
 
 Where a URDF file is refused for an inertia ("mass and inertia of moving bodies", "inertia must"),
-MuJoCo's compiler refuses it, in these words.
+the words are those of MuJoCo's compiler, which refuses it.
 """
 
 SUMMARY = "## Summary"

@@ -103,16 +103,17 @@ def test_rows(answer: Answer, names: list[str], record: dict[str, Any]) -> list[
 
 HEAD = """# Known answers
 
-The tests compare Brax with answers that Brax did not make up: closed forms, published results,
-and other programs. Each answer has a number, which tests and documentation use. A test holds an
-answer if its source names the number. `hatch run known-answers` writes this page from the tests,
-and a test of the page holds it.
+The tests compare Brax with answers from other sources: closed forms, published results, and other
+programs. Each answer has a number, which tests and documentation use. A test covers an answer if
+its source names the number. `hatch run known-answers` writes this page from the tests, and a test
+keeps it up to date.
 
-In the tables of tests, *bound* is what the test allows and *residual* is what was measured, both
-of the comparison that used most of its bound, over all pipelines and cases of the test. Two
-figures are in double and in single precision. *Exact* means that the test compares without a
-tolerance: bits, counts or signs. Measured {date} on {machine}, JAX {jax}; `hatch run
-known-answers measure` measures anew.
+In the tables of tests, *bound* is the error that the test allows, and *residual* is the measured
+one. Both are of the comparison with the largest ratio of residual to bound, over all pipelines and
+cases of the test. Where there are two numbers, the first is in double and the second in single
+precision. *Exact* means that the test compares without a tolerance: bits, counts or signs.
+Measured {date} on {machine}, JAX {jax}; `hatch run known-answers measure`
+measures again.
 
 Some numbers of the sequence are not used.
 """
