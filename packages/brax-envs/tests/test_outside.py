@@ -1,5 +1,7 @@
 """The wrappers for Gymnasium and dm_env, on an environment whose every number is known."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,6 +102,47 @@ def test_a_single_environment_is_no_batch(gym):
 def test_nothing_goes_on_before_it_began(gym):
     with pytest.raises(ConfigError, match="step before reset: call reset first"):
         gym.GymWrapper(single()).step(GO)
+
+
+FAST: dict[str, Any] = {"obs_mode": "dict_pixels_state", "asymmetric_obs": True}
+ENTRIES = {
+    "pixels/view_0": (8, 8, 3),
+    "pixels/view_1": (8, 8, 3),
+    "state": (2,),
+    "privileged_state": (4,),
+}
+"""Observation of `fast` with `FAST`, which declares its vectors by their lengths."""
+
+
+def test_gym_spaces_of_dictionaries_with_vectors(gym):
+    env = gym.GymWrapper(envs.create("fast", **FAST))
+    assert {name: box.shape for name, box in env.observation_space.items()} == ENTRIES
+    assert env.observation_space.contains(env.reset(seed=0)[0])
+    assert env.observation_space.contains(env.step(np.ones(1, np.float32))[0])
+    many = gym.VectorGymWrapper(envs.create("fast", batch_size=3, **FAST))
+    assert {name: box.shape for name, box in many.single_observation_space.items()} == ENTRIES
+    assert many.observation_space.contains(many.reset(seed=0)[0])
+
+
+def test_dm_env_specs_of_dictionaries_with_vectors():
+    pytest.importorskip("dm_env")
+    from brax.envs.wrappers.dm_env import DmEnvWrapper
+
+    env = DmEnvWrapper(envs.create("fast", **FAST))
+    specs, first = env.observation_spec(), env.reset().observation
+    assert {name: spec.shape for name, spec in specs.items()} == ENTRIES
+    for name, spec in specs.items():
+        spec.validate(first[name])
+
+
+def test_gymnax_spaces_of_dictionaries_with_vectors():
+    from brax.envs.wrappers.gymnax import GymnaxWrapper
+
+    env = GymnaxWrapper(envs.get_environment("fast", **FAST))
+    spaces, obs = env.observation_space(), env.reset(jax.random.key(0))[0]
+    assert {name: box.shape for name, box in spaces.items()} == ENTRIES
+    assert {name: box.low.shape for name, box in spaces.items()} == ENTRIES
+    assert all(box.contains(obs[name]) for name, box in spaces.items())
 
 
 @pytest.mark.parametrize("name", ["inverted_pendulum", "humanoid", "reacher", "pusher"])
@@ -248,6 +291,12 @@ def test_a_batch_for_stable_baselines(baselines):
     assert done.tolist() == [True, False, True] and infos[2]["TimeLimit.truncated"] is True
     env.seed(5)
     assert np.array_equal(env.reset(), first)
+
+
+def test_a_dictionary_with_vectors_for_stable_baselines(baselines):
+    env = baselines(envs.create("fast", batch_size=2, **FAST))
+    assert {name: box.shape for name, box in env.observation_space.items()} == ENTRIES
+    assert {name: x.shape[1:] for name, x in env.reset().items()} == ENTRIES
 
 
 @pytest.mark.slow

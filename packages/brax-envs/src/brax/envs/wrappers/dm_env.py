@@ -7,7 +7,7 @@ import numpy as np
 from dm_env import specs
 
 from brax.env import Env
-from brax.envs.wrappers.host import Host, action_bounds, to_numpy
+from brax.envs.wrappers.host import Host, action_bounds, observation_shapes, to_numpy
 
 
 class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
@@ -25,7 +25,7 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
             backend: JAX platform to run on; by default JAX's own choice.
         """
         self._host = Host(env, seed, backend)
-        self._sizes = env.observation_size
+        self._shapes = observation_shapes(env)
         self._bounds = action_bounds(env)
         self._over = True
 
@@ -53,9 +53,9 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
 
     def observation_spec(self) -> Any:
         """Return the spec of an array, or of arrays by name."""
-        if isinstance(self._sizes, int):
-            return specs.Array((self._sizes,), np.float32, "observation")
-        return {name: specs.Array(shape, np.float32, name) for name, shape in self._sizes.items()}
+        if isinstance(self._shapes, tuple):
+            return specs.Array(self._shapes, np.float32, "observation")
+        return {name: specs.Array(shape, np.float32, name) for name, shape in self._shapes.items()}
 
     def action_spec(self) -> specs.BoundedArray:
         """Return the spec of an array within the range of actions."""

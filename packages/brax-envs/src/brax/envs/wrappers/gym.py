@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from brax.env import Env
-from brax.envs.wrappers.host import Host, action_bounds, to_numpy
+from brax.envs.wrappers.host import Host, action_bounds, observation_shapes, to_numpy
 from brax.errors import ConfigError
 
 
@@ -118,10 +118,10 @@ def _restart(host: Host, seed: int | None) -> Any:
 
 
 def _observation_space(env: Env) -> spaces.Space[Any]:
-    size = env.observation_size
-    if isinstance(size, int):
-        return _unbounded((size,))
-    return spaces.Dict({name: _unbounded(shape) for name, shape in size.items()})
+    shapes = observation_shapes(env)
+    if isinstance(shapes, tuple):
+        return _unbounded(shapes)
+    return spaces.Dict({name: _unbounded(shape) for name, shape in shapes.items()})
 
 
 def _unbounded(shape: tuple[int, ...]) -> spaces.Box:

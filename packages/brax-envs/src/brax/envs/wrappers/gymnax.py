@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.env import Env, EpisodeWrapper, State
 from brax.env.wrappers.select import select
-from brax.envs.wrappers.host import action_bounds
+from brax.envs.wrappers.host import action_bounds, observation_shapes
 
 
 class Box(NamedTuple):
@@ -93,10 +93,10 @@ class GymnaxWrapper:
 
     def observation_space(self, params: System | None = None) -> Any:
         """Return the space of an unbounded array, or of arrays by name."""
-        size = self._env.observation_size
-        if isinstance(size, int):
-            return _unbounded((size,))
-        return {name: _unbounded(shape) for name, shape in size.items()}
+        shapes = observation_shapes(self._env)
+        if isinstance(shapes, tuple):
+            return _unbounded(shapes)
+        return {name: _unbounded(shape) for name, shape in shapes.items()}
 
     def _with(self, params: System | None) -> Env:
         return self._env if params is None else self._env.with_sys(params)

@@ -1,5 +1,6 @@
 """Shared by the adapters: stores the state, draws the keys, and compiles the functions."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -77,6 +78,15 @@ def _outcome(state: State) -> tuple[State, Outcome]:
     final = info.get("terminal_obs", state.obs)
     ends = done & ~truncated, truncated
     return state, Outcome(state.obs, state.reward, *ends, final, state.metrics)
+
+
+def observation_shapes(env: Env) -> tuple[int, ...] | dict[str, tuple[int, ...]]:
+    """Return the shape of an environment's observation, or those of its entries by name."""
+    size = env.observation_size
+    if not isinstance(size, Mapping):
+        return (size,)
+    # Environments such as `fast`, and those of other packages, declare a vector by its length.
+    return {name: (x,) if isinstance(x, int) else tuple(x) for name, x in size.items()}
 
 
 def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
