@@ -81,9 +81,9 @@ class Grasp(GoalTask):
     Actions in [-1, 1] are scaled to positions of the palm and angles of the fingers; zero holds the
     initial pose, an open hand. The episode terminates when the ball is out of reach.
 
-    In half of the episodes the ball is at a random place on the floor, and in the others in the
-    closed hand: who never held the ball does not find out what it is worth to lift it.
-    `held_share=0` has it on the floor always.
+    In half of the episodes the ball starts at a random place on the floor, and in the others in the
+    closed hand. An agent that never holds the ball does not learn that lifting it is rewarded.
+    With `held_share=0` the ball always starts on the floor.
 
     Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a hand of human size,
     with weights to match, episodes terminate, and half of them begin with the ball in the hand.
