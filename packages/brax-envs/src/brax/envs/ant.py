@@ -42,7 +42,10 @@ class Ant(Task):
 
     The reward is `reward_forward + reward_survive + reward_ctrl + reward_contact`.
 
-    Source of the task: Gymnasium's `Ant`. Departure: no contact forces.
+    Source of the task: Gymnasium's `Ant`. Departures: contact forces are neither observed nor a
+    cost, and only the feet collide with the floor. The ant starts on its feet, with the torso at
+    0.55 m and the ankles at 1 rad; Gymnasium's starts at 0.75 m with straight legs. The step that
+    terminates is rewarded as a healthy one, as in Gymnasium's v4, but not in v5.
     """
 
     name = "ant"

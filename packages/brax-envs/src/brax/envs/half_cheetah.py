@@ -30,7 +30,8 @@ class Halfcheetah(Task):
 
     The reward is `reward_run + reward_ctrl`. Episodes end only by truncation.
 
-    Source of the task: Gymnasium's `HalfCheetah`.
+    Source of the task: Gymnasium's `HalfCheetah`. Departure: the thighs do not collide with the
+    floor.
     """
 
     name = "halfcheetah"

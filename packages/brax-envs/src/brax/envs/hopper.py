@@ -53,7 +53,9 @@ class Hopper(Task):
 
     The reward is `reward_forward + reward_healthy + reward_ctrl`.
 
-    Source of the task: Gymnasium's `Hopper`.
+    Source of the task: Gymnasium's `Hopper`. Departures: only the foot collides, and only with the
+    floor. The step that terminates is rewarded as a healthy one, as in Gymnasium's v4, but not in
+    v5.
     """
 
     name = "hopper"

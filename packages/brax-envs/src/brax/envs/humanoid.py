@@ -43,8 +43,15 @@ class Humanoid(Task):
     The reward is `reward_linvel + reward_alive + reward_quadctrl`. Actions in [-1, 1] are scaled to
     the motors' range, -0.4 to 0.4.
 
-    Source of the task: Gymnasium's `Humanoid`. Departure: contact forces are neither observed nor a
-    cost.
+    Source of the task: Gymnasium's `Humanoid`. Departures: contact forces are neither observed nor
+    a cost. Only the feet collide, and only with the floor. Gymnasium's actions are the controls,
+    without scaling. The step that terminates is rewarded as a healthy one, as in Gymnasium's v4,
+    but not in v5.
+
+    The observation has 244 entries, and Gymnasium's has 270 without contact forces. It lists the
+    feet, which are parts of the shins here. Its velocities, MuJoCo's `cvel`, are angular velocities
+    first, then velocities at the model's centre of mass, without a weight. Its forces of the motors
+    leave out the six of the root, which are zero.
     """
 
     name = "humanoid"

@@ -25,7 +25,8 @@ class InvertedDoublePendulumParameters:
     min_height: float = 1.0
     """Height of the upper pole's tip at which the episode terminates [m]; upright it is 1.2 m."""
     reset_noise_scale: float = 0.1
-    """Maximum noise of initial coordinates; a tenth is the standard deviation of velocities."""
+    """Maximum noise of initial coordinates; a tenth is the standard deviation of velocities, which
+    in Gymnasium is the whole."""
 
 
 class InvertedDoublePendulum(Task):
@@ -35,8 +36,9 @@ class InvertedDoublePendulum(Task):
     the squared distances of the tip from the centre and from a height of 2 m, less the squared
     rates.
 
-    Source of the task: Gymnasium's `InvertedDoublePendulum`. Departure: a step lasts 0.02 s, not
-    0.05 s.
+    Source of the task: Gymnasium's `InvertedDoublePendulum`. Departures: a step lasts 0.02 s, not
+    0.05 s. The initial velocities have a tenth of Gymnasium's standard deviation. Gymnasium's ninth
+    entry of the observation, the constraint force on the cart, is left out.
     """
 
     name = "inverted_double_pendulum"

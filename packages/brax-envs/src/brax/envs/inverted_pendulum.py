@@ -26,7 +26,9 @@ class InvertedPendulum(Task):
 
     The action in [-1, 1] is scaled to the motor's control range, -3 to 3.
 
-    Source of the task: Gymnasium's `InvertedPendulum`. Departure: a step lasts 0.02 s, not 0.04 s.
+    Source of the task: Gymnasium's `InvertedPendulum`. Departures: a step lasts 0.02 s, not 0.04 s.
+    Gymnasium's actions are the controls, without scaling. The step in which the pole falls is
+    rewarded, as in Gymnasium's v4, but not in v5.
     """
 
     name = "inverted_pendulum"

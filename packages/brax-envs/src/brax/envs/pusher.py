@@ -13,7 +13,7 @@ from brax.envs.observation import Computed, Part
 from brax.envs.task import Physics, Task, spread
 
 BETWEEN_FINGERS = (0.1, 0.0, 0.0)
-"""The point between the fingertips, in the frame of the hand [m]."""
+"""The point between the fingertips, in the frame of the hand [m]; Gymnasium's is the origin."""
 
 
 def place(body: str) -> Computed:
@@ -40,7 +40,7 @@ class PusherParameters:
     ctrl_cost_weight: float = 0.1
     """Cost of the squared norm of the controls."""
     near_reward_weight: float = 0.5
-    """Cost of the distance from object to fingertips [1/m]."""
+    """Cost of the distance from object to the point between the fingertips [1/m]."""
     min_distance: float = 0.17
     """Minimum initial distance of the object from the goal [m]."""
     reset_velocity_scale: float = 0.005
@@ -53,8 +53,13 @@ class Pusher(Task):
     The reward is `reward_dist + reward_ctrl + reward_near`, of the state after the step. Actions in
     [-1, 1] are scaled to the motors' range, -2 to 2. Episodes end only by truncation.
 
-    Source of the task: Gymnasium's `Pusher`. Departure: the object is pushed away from the goal
-    instead of being drawn again until it is far enough.
+    Source of the task: Gymnasium's `Pusher`. Departures: the point between the fingertips is
+    observed and rewarded. Gymnasium's point, its body `tips_arm`, is 0.1 m behind it, in the middle
+    of the palm, so `reward_near` differs by up to 0.05. An object that is drawn too near to the
+    goal is moved away from it, not drawn again. Hand and object touch with friction, in Gymnasium
+    without. The hand passes through the table, on which Gymnasium's stops. Positions are those
+    after the step, and Gymnasium's are one physics step older. Gymnasium's actions are the
+    controls, without scaling.
     """
 
     name = "pusher"

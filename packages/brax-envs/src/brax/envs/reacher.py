@@ -54,8 +54,10 @@ class Reacher(Task):
 
     The reward is `reward_dist + reward_ctrl`. Episodes end only by truncation.
 
-    Source of the task: Gymnasium's `Reacher`. Departure: the tip's velocity is observed in place of
-    the joints' rates.
+    Source of the task: Gymnasium's `Reacher`. Departures: the tip's velocity is observed in place
+    of the joints' rates, and the vector from target to tip has its z as well. Targets are uniform
+    in their distance from the root, and so denser near it than Gymnasium's, which are uniform in
+    the disc.
     """
 
     name = "reacher"

@@ -22,7 +22,8 @@ class Walker2d(Hopper):
 
     The reward is `reward_forward + reward_healthy + reward_ctrl`.
 
-    Source of the task: Gymnasium's `Walker2d`.
+    Source of the task: Gymnasium's `Walker2d`. Departures: only the feet collide with the floor.
+    The step that terminates is rewarded as a healthy one, as in Gymnasium's v4, but not in v5.
     """
 
     name = "walker2d"
