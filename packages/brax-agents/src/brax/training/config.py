@@ -211,8 +211,8 @@ class Runtime:
     wrap_env_fn: Callable[..., Any] | None = None
     """Function that wraps the environment in place of `brax.env.wrap`, with the same arguments."""
     randomization_fn: Callable[..., Any] | None = None
-    """Function `(sys, rng) -> (systems, in_axes)` that draws systems: once, or at every reset if
-    its attribute `resample` is true.
+    """Function `(sys, rng) -> (systems, in_axes)` that draws systems: once, or if its attribute
+    `resample` is true, at the start, at the resets of `num_resets_per_eval` and in each evaluation.
     """
     save_checkpoint_path: str | Path | None = None
     """Folder for checkpoints, written at every evaluation and when interrupted."""

@@ -64,8 +64,12 @@ class Randomization:
     ranges: Mapping[str, Range]
     """Ranges by quantity: a flat MuJoCo name or the dotted path of any leaf of the system."""
     resample: bool = False
-    """True if training draws new systems at every reset instead of once. Within `brax.env.wrap`,
-    episodes start with a new draw only with `reset='fresh'`."""
+    """True if an agent draws new systems whenever it calls `reset`, instead of once.
+
+    It calls it at the start, at the resets of `num_resets_per_eval` and in each evaluation; ARS and
+    ES do in every training step. An episode that ends in training does not draw, since it starts
+    again from a cached state. With `brax.env.wrap(..., reset='fresh')` each episode draws.
+    """
 
     def __post_init__(self) -> None:
         """Raise if the argument is not a dictionary of ranges.

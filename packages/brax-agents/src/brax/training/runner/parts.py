@@ -38,8 +38,8 @@ def wrap_environment(
 ) -> Env:
     """Return the environment, batched, with time limit, auto-reset and randomized systems.
 
-    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset or
-    has keys of its own.
+    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every call of
+    `reset` or has keys of its own.
     """
     if not runtime.wrap_env:
         return env
