@@ -1,6 +1,7 @@
 """Shared by the adapters: stores the state, draws the keys, and compiles the functions."""
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import jax
@@ -86,7 +87,7 @@ def observation_shapes(env: Env) -> tuple[int, ...] | dict[str, tuple[int, ...]]
     if not isinstance(size, Mapping):
         return (size,)
     # Environments such as `fast`, and those of other packages, declare a vector by its length.
-    return {name: (x,) if isinstance(x, int) else tuple(x) for name, x in size.items()}
+    return {name: (int(x),) if isinstance(x, Integral) else tuple(x) for name, x in size.items()}
 
 
 def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
