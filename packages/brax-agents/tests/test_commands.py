@@ -106,6 +106,16 @@ def _train(*args):
     return cli.main(["train", "toy_point", "--preset", "small", "--name", "a", *args])
 
 
+@pytest.mark.parametrize("name", ["half-1.0.dist-info", "jax-0.0.1.dist-info"])
+def test_an_installation_without_metadata_has_no_version(name, tmp_path, monkeypatch):
+    """As pip leaves a folder when it is interrupted."""
+    before = run_directory.package_versions()
+    (tmp_path / name).mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run_directory.package_versions() == before
+    assert before["jax"] == jax.__version__
+
+
 def _reports():
     return [json.loads(line) for line in (RUN / "metrics.jsonl").read_text().splitlines()]
 
