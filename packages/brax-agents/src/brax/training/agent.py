@@ -267,7 +267,7 @@ class Agent:
             config={"normalize_observations": normalize_observations},
             network=saved_policies.describe_networks(self._own_factories, factory),
             observation_size=saved_policies.to_json(observation_size),
-            action_size=action_size,
+            action_size=int(action_size),
         )
 
     @property
