@@ -67,7 +67,10 @@ REFUSED = [
         "restore_value_fn=False needs restore_params",
     ),
     (
-        {"network_factory": lambda *sizes, **more: None, "use_distributional_critic": True},
+        {
+            "network_factory": lambda *sizes, preprocess_observations_fn: None,
+            "use_distributional_critic": True,
+        },
         "network_factory takes no use_distributional_critic",
     ),
     (
@@ -116,6 +119,17 @@ def test_memory_that_does_not_suffice(monkeypatch):
     monkeypatch.setattr(program.Program, "compile_init", full)
     with pytest.raises(TrainingError, match="full with num_envs=16: use fewer, such as 8"):
         ppo.train(Point(), 0, **SMALL, run_evals=False)
+
+
+def test_a_factory_that_passes_settings_on_gets_them():
+    def factory(*sizes, **settings):
+        got.append(settings)
+        return FACTORY(*sizes, **settings)
+
+    got: list[Any] = []
+    settings: dict[str, Any] = SMALL | {"network_factory": factory, "run_evals": False}
+    ppo.train(Point(), 0, **settings, use_distributional_critic=True)
+    assert got and all(given["use_distributional_critic"] is True for given in got)
 
 
 def test_sizes_may_be_numbers_of_numpy(tmp_path):
