@@ -140,6 +140,17 @@ class PPOConfig(config.RunConfig):
         more = ("terminal_obs",) * self.bootstrap_on_timeout + ("steps",) * self.stagger_episodes
         return ("truncation", *more)
 
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Settings that have no effect with these numbers, and the setting that they need."""
+        found = super().without_effect
+        if self.memory is None:
+            found["memory_size"] = 'memory="gru" or "lstm"'
+        if self.learning_rate_schedule != LRSchedule.ADAPTIVE_KL:
+            limits = ("learning_rate_schedule_min_lr", "learning_rate_schedule_max_lr")
+            found |= dict.fromkeys(("desired_kl", *limits), 'learning_rate_schedule="ADAPTIVE_KL"')
+        return found
+
     def check(self) -> None:
         """Reject numbers that contradict each other and batches that environments cannot fill.
 
