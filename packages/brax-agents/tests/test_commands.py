@@ -22,7 +22,7 @@ from brax.training.agents.ppo import PPO
 from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.policies import load_run_policy
 from brax.training.cli.execution import total_steps
-from brax.training.cli.run_settings import parse_changes
+from brax.training.cli.run_settings import parse_changes, prepare_run
 from brax.training.distributed import hosts
 from brax.training.runner import presets
 from brax.training.runner.acting import over_batch
@@ -290,6 +290,27 @@ def test_a_run_that_is_much_longer_than_asked_for_says_so(capsys):
     assert total_steps(PPO, {}) == 0
     assert total_steps(object(), {"num_timesteps": 50_000}) == 50_000  # a third-party trainer
     assert not capsys.readouterr().err
+
+
+def test_settings_are_those_that_a_resumed_run_reads(monkeypatch, tmp_path):
+    """Also where a preset has tuples, which JSON has not."""
+    sizes = {"policy_hidden_layer_sizes": (8, 4)}
+    monkeypatch.setitem(Preset.presets["ppo"], "small", {"network_factory": sizes})
+    run, _ = prepare_run("toy_point", "ppo", "small", [])
+    assert run.config == {"network_factory": {"policy_hidden_layer_sizes": [8, 4]}}
+    assert run_directory.read(run.create(tmp_path, "a")) == run
+
+
+def test_a_preset_that_json_cannot_represent_makes_no_folder(monkeypatch, capsys):
+    monkeypatch.setitem(Preset.presets["ppo"], "small", {"randomization_fn": _drawn})
+    assert _train() == 2
+    assert "randomization_fn=<function _drawn at" in (told := capsys.readouterr().err)
+    assert "cannot be written into run.json" in told and len(told.splitlines()) == 1
+    assert not Path("runs").exists()
+
+
+def _drawn(sys, rng):
+    return sys, sys
 
 
 def test_changes_are_toml_or_none_and_else_text():

@@ -271,7 +271,7 @@ def draw(sys, rng):
         {"restore_params": ()},
         {"save_checkpoint_path": "runs/a"},
         {"max_devices_per_host": 1},
-        {"stop_at_reward": 1.0},
+        {"stop_at_reward": 1.0, "num_evals": 3},
         {"max_seconds": 5},
         {"randomization_fn": draw},
     ],

@@ -1,6 +1,7 @@
 """From the user's options to a checked run: settings, environment, trainer."""
 
 import inspect
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -45,12 +46,13 @@ def prepare_run(
     environment = construct(env, env_settings)
     config = merge(presets.choose(agent, environment, env, preset), settings)
     config |= {name: value for name, value in more.items() if value is not None}
+    config = recorded(config)
     try:
         check(trainer, with_randomization(config, environment))
     except ConfigError as error:
         raise ConfigError(f"{error}{_of_environment(env, environment, settings)}") from error
     env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
-    return run_directory.Run(env, env_settings, trainer, with_absolute_paths(config)), environment
+    return run_directory.Run(env, env_settings, trainer, config), environment
 
 
 def _of_environment(env: str, environment: Any, settings: Iterable[str]) -> str:
@@ -62,10 +64,25 @@ def _of_environment(env: str, environment: Any, settings: Iterable[str]) -> str:
     return "".join(f" The environment takes '{name}': --set env.{name}=VALUE." for name in mine)
 
 
-def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with absolute paths, which mean the same wherever the run is resumed."""
+def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings as `run.json` has them, so that a resumed run has the same.
+
+    Paths are absolute, and sequences are lists.
+
+    Raises:
+        ConfigError: if JSON cannot represent a setting.
+    """
     paths = {name: config.get(name) for name in ("teacher", "restore_checkpoint_path")}
-    return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
+    found = {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
+    for name, value in found.items():
+        try:
+            found[name] = json.loads(json.dumps(value))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"{name}={value!r} cannot be written into {run_directory.RUN_FILE} ({error}): the "
+                "settings of a run are numbers, text, and lists and tables of these."
+            ) from error
+    return found
 
 
 def with_randomization(config: Mapping[str, object], environment: object) -> dict[str, Any]:

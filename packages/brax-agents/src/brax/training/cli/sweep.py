@@ -201,7 +201,7 @@ def _varied_run(run: run_directory.Run, cell: Variation) -> run_directory.Run:
         for part in reversed(key.split(".")):
             value = {part: value}
         config = run_settings.merge(config, value)
-    return run.with_config(**run_settings.with_absolute_paths(config))
+    return run.with_config(**run_settings.recorded(config))
 
 
 def _train_group(
