@@ -23,6 +23,7 @@ from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.policies import load_run_policy
 from brax.training.cli.execution import total_steps
 from brax.training.cli.run_settings import parse_changes, prepare_run
+from brax.training.config import evaluated_steps
 from brax.training.distributed import hosts
 from brax.training.runner import presets
 from brax.training.runner.acting import over_batch
@@ -299,6 +300,19 @@ def test_settings_are_those_that_a_resumed_run_reads(monkeypatch, tmp_path):
     run, _ = prepare_run("toy_point", "ppo", "small", [])
     assert run.config == {"network_factory": {"policy_hidden_layer_sizes": [8, 4]}}
     assert run_directory.read(run.create(tmp_path, "a")) == run
+
+
+def test_a_run_has_the_agents_own_names_of_settings(monkeypatch, capsys):
+    """By which `brax eval` and `brax render` find the length of its episodes."""
+    monkeypatch.setitem(Preset.presets, "bc", {"small": {"episode_length": 30}})
+    for given in ("eval_length", "episode_length"):
+        changes = [f"{given}=200", "teacher=runs/expert"]
+        run, _ = prepare_run("toy_point", "bc", "small", changes)
+        assert run.config["episode_length"] == evaluated_steps(run.config) == 200
+        assert "eval_length" not in run.config
+    sweep = ["sweep", "toy_point", "--trainer", "bc", "--preset", "small"]
+    assert cli.main([*sweep, "--set", "teacher=a", "--vary", "eval_length=[0]"]) == 2
+    assert "episode_length=0 must be at least 1" in capsys.readouterr().err
 
 
 def test_a_preset_that_json_cannot_represent_makes_no_folder(monkeypatch, capsys):

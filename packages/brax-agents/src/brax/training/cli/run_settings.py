@@ -13,6 +13,7 @@ from brax.plugins import kinds
 from brax.plugins.outputs import environment as env_outputs
 from brax.training.checkpoints import run_directory
 from brax.training.cli.options import OWN_RANDOMIZATION
+from brax.training.config import renamed
 from brax.training.runner import presets
 
 FIXED_BY_RUN = {"save_checkpoint_path", "checkpoint_logdir", "progress_fn"}
@@ -44,6 +45,7 @@ def prepare_run(
     trainer = trainer or presets.best_trainer(env, preset)
     agent = plugins.get("trainer", trainer)
     environment = construct(env, env_settings)
+    settings = by_own_names(agent, settings)
     config = merge(presets.choose(agent, environment, env, preset), settings)
     config |= {name: value for name, value in more.items() if value is not None}
     config = recorded(config)
@@ -62,6 +64,17 @@ def _of_environment(env: str, environment: Any, settings: Iterable[str]) -> str:
     parameters = getattr(environment, "parameters", None)
     mine = [name for name in settings if name in known or hasattr(parameters, name)]
     return "".join(f" The environment takes '{name}': --set env.{name}=VALUE." for name in mine)
+
+
+def by_own_names(trainer: object, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by our agents' own names in place of Google's, which readers of runs know.
+
+    Raises:
+        ConfigError: if one setting is given by both of its names.
+    """
+    from brax.training.agent import Agent
+
+    return renamed(trainer.config, settings) if isinstance(trainer, Agent) else dict(settings)
 
 
 def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
