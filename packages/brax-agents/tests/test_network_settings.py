@@ -62,7 +62,7 @@ def test_sacs_networks_take_distributions_and_initializers():
     np.testing.assert_array_equal(made.q_network.apply((), q, seen, jnp.ones((5, 2))), 0.0)
 
 
-def test_a_pupils_actions_are_squashed_or_not():
+def test_a_students_actions_are_squashed_or_not():
     made = make_bc_networks(3, 2, policy_hidden_layer_sizes=())
     make_policy = bc_networks.make_inference_fn(made)
     params, seen = ((), made.policy_network.init(jax.random.key(0))), jnp.full(3, 5.0)

@@ -53,12 +53,12 @@ class RunConfig(abc.ABC):
     seed: int = number(0, 0, 2**32 - 1)
     """Seed of all random numbers, below 2^32."""
     candidates: int = number(1, 1, 64)
-    """Learners that start with seeds of their own and take turns; the better half goes on, three
+    """Learners that start with seeds of their own and take turns. The better half continues, three
     times for 8 of them, until one is left. The steps of all count.
     """
     policy_average_steps: int | None = number(None, 1)
     """Environment steps over which the weights of the policy are averaged for evaluations,
-    checkpoints and the result; None takes the last ones. Learning goes on with the last ones.
+    checkpoints and the result; None takes the last weights. Learning continues from the last ones.
     """
     num_evals: int = number(1, 0)
     """Number of evaluations: the last is after training; from 2 on, the first is before it."""

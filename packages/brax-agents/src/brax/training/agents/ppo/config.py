@@ -63,8 +63,8 @@ class PPOConfig(config.RunConfig):
     gae_lambda: float = number(0.95, 0, 1)
     """Lambda of the value targets: 0 uses one-step returns, 1 whole returns."""
     recompute_targets: bool = False
-    """Compute value targets and advantages anew in every update, from the critic and the
-    statistics of then, as Google's PPO does; False computes them once a training step.
+    """Compute value targets and advantages in every update, from the current critic and
+    statistics, as Google's PPO does; False computes them once a training step.
     """
     max_grad_norm: float | None = number(None, 0, open_low=True)
     """Largest norm of a gradient; larger ones are scaled down. None does not clip."""
