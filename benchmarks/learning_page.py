@@ -32,15 +32,16 @@ its settings. To train one of them yourself, run the command in its row. The com
 `brax train` ends with the range of these returns, to which you can compare your own.
 
 - `return` is the mean over seeds of the last evaluation; the next column has each seed's.
-- `seen` is what an onlooker would see: the mean speed, the targets reached in an episode, or the
-  share of episodes in which the pusher's object ends within 5 cm of its goal.
+- `seen` describes the behaviour: the mean speed, the number of targets reached in an episode, or
+  the share of episodes in which the pusher's object ends within 5 cm of its goal.
 - `random` is the return of uniformly random actions in episodes of the same length.
 - `published` is the highest mean return that we know of in Gymnasium's environment of that name,
-  whose model and reward ours follow: of TD3 for the hopper (Fujimoto et al. 2018), of SAC for the
-  swimmer ([SLM-Lab][slm]), and of SAC after a million steps for the others ([Tianshou][tianshou]).
-  For the humanoid that stands up it is a fifth of what CrossQ earned in SLM-Lab, 150,913, where
-  rewards are five times ours. Other published returns are of other rewards or shorter episodes.
-- `time` and `CPU` are the time and the CPU time of one seed, in the mean, with compilation and
+  whose model and reward ours follow. The hopper's is from TD3 (Fujimoto et al. 2018), the swimmer's
+  from SAC ([SLM-Lab][slm]), and the others are from SAC after a million steps
+  ([Tianshou][tianshou]). For the humanoid that stands up it is a fifth of CrossQ's return in
+  SLM-Lab, 150,913, where rewards are five times ours. Other published returns have other rewards or
+  shorter episodes.
+- `time` and `CPU` are the mean time and CPU time of one seed, including compilation and
   evaluations. Each seed was trained on one core; another core did other work. The processor had no
   512-bit registers for the hopper, grasp and the presets `record`, except the humanoid's. While
   grasp, the pusher and the presets `record` of the ant, the half cheetah and the walker were
@@ -48,10 +49,10 @@ its settings. To train one of them yourself, run the command in its row. The com
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions and dashed lines published returns, where they
-are within the picture. The upper axis is the CPU time of a run, in the mean over seeds, spread
-evenly over the steps, although compilation comes first. Seeds that ended early, at the
-`stop_at_reward` of their preset, are drawn on with their last return: that of the evaluation that
-ended them, which favours them a little.
+are within the picture. The upper axis is the mean CPU time of a run, spread evenly over the steps,
+although compilation comes first. The line of a seed that ended early, at the `stop_at_reward` of
+its preset, continues at the seed's last return. This is the return of the evaluation that ended
+it, which favours the seed a little.
 
 [slm]: https://github.com/kengz/SLM-Lab/blob/master/docs/BENCHMARKS.md
 [tianshou]: https://github.com/thu-ml/tianshou/blob/master/examples/mujoco/README.md
@@ -144,19 +145,22 @@ def _made_of(reports: Reports) -> list[str]:
     made: dict[str, list[str]] = {}
     for name, report in reports.items():
         machine, versions = report["machine"], report["versions"]
+        cores = f"{machine['cores']} core{'s' if machine['cores'] > 1 else ''}"
         used = (
-            f"{machine['cores']} cores of {machine['processor']}, {machine['memory']} GiB, on "
+            f"{cores} of {machine['processor']}, {machine['memory']} GiB, on "
             f"{machine['platform']}; {', '.join(f'{k} {v}' for k, v in versions.items())}"
         )
         made.setdefault(used, []).append(name)
     return [
-        textwrap.fill(f"- {', '.join(names)}: {used}.", 110, subsequent_indent="  ")
+        textwrap.fill(
+            f"- {', '.join(names)}: {used}.", 110, subsequent_indent="  ", break_on_hyphens=False
+        )
         for used, names in made.items()
     ]
 
 
 def draw(reports: Reports, path: Path) -> None:
-    """Draws the curves, one panel for each recipe, with lines of random and published returns."""
+    """Draw the curves, one panel for each recipe, with lines of random and published returns."""
     columns = 4
     rows = -(-len(reports) // columns)
     figure = Figure(figsize=(4 * columns, 3.3 * rows), dpi=75, layout="constrained")

@@ -35,6 +35,11 @@ ALL = [
     ({"num_timesteps": 10**400}, "num_timesteps=10+ must be a finite number of 64 bits"),
     ({"save_interval_seconds": 10**400}, "save_interval_seconds=10+ must be a finite number"),
     ({"stop_at_reward": math.nan}, "stop_at_reward=nan must be a finite number"),
+    (
+        {"stop_at_reward": 5.0, "run_evals": False, "num_evals": 10},
+        "stop_at_reward=5.0 compares .* run_evals=False with num_evals=10 makes none: evaluate, or",
+    ),
+    ({"stop_at_reward": 5.0, "num_evals": 0}, "run_evals=True with num_evals=0 makes none"),
     ({"stop_at_reward": "high"}, "stop_at_reward='high' must be a number"),
     ({"seed": 1.5}, "seed=1.5 must be a whole number"),
     ({"seed": "x"}, "seed='x' must be a number"),
@@ -215,6 +220,61 @@ def test_an_interval_of_reports_that_are_off_is_told_unless_they_were_turned_off
             agent.check({"training_metrics_steps": 5, "log_training_metrics": on})
 
 
+@pytest.mark.parametrize(
+    ("agent", "given", "needed"),
+    [
+        ("sac", {"stop_at_reward": 5.0}, "num_evals"),
+        ("es", {"normalize_until_count": 7}, "normalize_observations=True"),
+        ("ars", {"normalize_observations_std_eps": 0.1}, "normalize_observations=True"),
+        ("ppo", {"memory_size": 128}, 'memory="gru" or "lstm"'),
+        ("ppo", {"desired_kl": 0.02, "learning_rate_schedule": "LINEAR"}, "ADAPTIVE_KL"),
+        ("ppo", {"learning_rate_schedule_min_lr": 1e-6}, "ADAPTIVE_KL"),
+        ("ppo", {"learning_rate_schedule_max_lr": 1e-3}, "ADAPTIVE_KL"),
+        ("td3", {"v_min": -1.0}, "num_atoms"),
+        ("td3", {"v_max": 1.0}, "num_atoms"),
+        ("apg", {"schedule_decay": 0.9, "use_schedule": False}, "use_schedule=True"),
+    ],
+)
+def test_a_setting_without_effect_is_warned_of(agent, given, needed):
+    name, value = next(iter(given.items()))
+    with pytest.warns(
+        UserWarning, match=f"{name}={value} has no effect without .*{needed}"
+    ) as told:
+        plugins.get("trainer", agent).check(given)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "given"),
+    [
+        ("sac", {"stop_at_reward": 5.0, "num_evals": 2}),
+        ("es", {"normalize_until_count": 7, "normalize_observations": True}),
+        ("bc", {"normalize_observations_std_eps": 0.1, "teacher": "runs/a"}),
+        ("ppo", {"memory_size": 128, "memory": "gru"}),
+        ("ppo", {"desired_kl": 0.02, "learning_rate_schedule": "ADAPTIVE_KL"}),
+        ("td3", {"v_min": -1.0, "v_max": 1.0, "num_atoms": 5}),
+        ("apg", {"schedule_decay": 0.9}),
+        # Programs that give every setting its default change nothing.
+        ("ppo", {"memory": None, "memory_size": 64, "normalize_until_count": None}),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_setting_with_an_effect_is_not_warned_of(agent, given):
+    plugins.get("trainer", agent).check(given)
+
+
+@pytest.mark.parametrize(
+    ("agent", "old", "new"),
+    [
+        ("sac", "checkpoint_logdir", "save_checkpoint_path"),
+        ("bc", "eval_length", "episode_length"),
+    ],
+)
+def test_a_setting_has_one_of_its_names(agent, old, new):
+    with pytest.raises(ConfigError, match=f"{old} is another name of {new}: give one of the two"):
+        plugins.get("trainer", agent).check({old: 5, new: 5})
+
+
 @pytest.mark.parametrize("name", ["save_interval_steps", "save_interval_seconds"])
 def test_times_to_save_at_need_a_folder(name):
     with pytest.raises(ConfigError, match=f"{name}=5 needs a folder: set save_checkpoint_path"):
@@ -258,6 +318,7 @@ class Doubled:
         return 2 * x
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["ppo", *OWN])
 def test_presets_are_settings_that_the_agent_takes(name):
     agent = plugins.get("trainer", name)

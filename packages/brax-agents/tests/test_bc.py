@@ -1,4 +1,4 @@
-"""BC: who acts, what is kept, and that the pupil comes to do what the teacher does."""
+"""BC: who acts, what is kept, and that the student comes to do what the teacher does."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_pupil_does_what_the_teacher_does(run):
+def test_the_student_does_what_the_teacher_does(run):
     """From at most 1 away, at 0.2 a step, the teacher earns 20 less 1 + 0.8 + ... = at most 3."""
     assert run[1]["training/loss"] < 0.01
     assert run[1]["eval/episode_reward"] > 17.5
@@ -60,7 +60,7 @@ def test_three_steps_of_four_are_kept_with_what_the_teacher_said(run):
     obs, action = (found[f"replay/data/{name}"] for name in ("observation", "action"))
     assert obs.shape == (16, 60, 2) and int(found["replay/filled"]) == 60
     np.testing.assert_array_equal(action, np.clip(-5.0 * obs[..., :1], -1, 1))
-    # Within an episode it is the pupil that acted: as the teacher would, but by drawing.
+    # Within an episode it is the student that acted: as the teacher would, but by drawing.
     moved = np.diff(obs[:, 20:40, 0], axis=1)
     taught = 0.2 * action[:, 20:39, 0]
     assert np.corrcoef(moved.ravel(), taught.ravel())[0, 1] > 0.5 and (moved != taught).all()
@@ -83,7 +83,7 @@ def test_the_teacher_acts_first(tmp_path):
 
 @pytest.mark.slow
 def test_the_run_of_an_agent_teaches(run):
-    """The pupil of the run above teaches another, from its folder."""
+    """The student of the run above teaches another, from its folder."""
     make_policy, params, metrics = bc.train(
         Point(), STEP, teacher=str(run[0]), **{**SMALL, "run_evals": False}
     )

@@ -639,6 +639,17 @@ def test_parameters_are_saved_beside_others(tmp_path):
     assert got == want
 
 
+def test_parameters_of_images_only_are_saved_as_they_were_trained(tmp_path):
+    """Images have no statistics, also where observations are normalized."""
+    config = network_config({"pixels/view": (8, 8, 1)}, 1, True)
+    params: Any = ((), {"params": {"a": np.ones(2)}}, {"params": {"b": np.ones(2)}})
+    save(tmp_path, 0, params, config)
+    assert load(tmp_path).normalizer == ()
+    with pytest.raises(ConfigError, match=r"normalize_observations=True, but the .* no normalizer"):
+        both = network_config({"pixels/view": (8, 8, 1), "state": (2,)}, 1, True)
+        save(tmp_path, 1, params, both)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

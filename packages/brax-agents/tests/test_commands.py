@@ -22,7 +22,8 @@ from brax.training.agents.ppo import PPO
 from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.policies import load_run_policy
 from brax.training.cli.execution import total_steps
-from brax.training.cli.run_settings import parse_changes
+from brax.training.cli.run_settings import parse_changes, prepare_run
+from brax.training.config import evaluated_steps
 from brax.training.distributed import hosts
 from brax.training.runner import presets
 from brax.training.runner.acting import over_batch
@@ -104,6 +105,16 @@ def plugin(monkeypatch, tmp_path):
 
 def _train(*args):
     return cli.main(["train", "toy_point", "--preset", "small", "--name", "a", *args])
+
+
+@pytest.mark.parametrize("name", ["half-1.0.dist-info", "jax-0.0.1.dist-info"])
+def test_an_installation_without_metadata_has_no_version(name, tmp_path, monkeypatch):
+    """As pip leaves a folder when it is interrupted."""
+    before = run_directory.package_versions()
+    (tmp_path / name).mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run_directory.package_versions() == before
+    assert before["jax"] == jax.__version__
 
 
 def _reports():
@@ -280,6 +291,40 @@ def test_a_run_that_is_much_longer_than_asked_for_says_so(capsys):
     assert total_steps(PPO, {}) == 0
     assert total_steps(object(), {"num_timesteps": 50_000}) == 50_000  # a third-party trainer
     assert not capsys.readouterr().err
+
+
+def test_settings_are_those_that_a_resumed_run_reads(monkeypatch, tmp_path):
+    """Also where a preset has tuples, which JSON has not."""
+    sizes = {"policy_hidden_layer_sizes": (8, 4)}
+    monkeypatch.setitem(Preset.presets["ppo"], "small", {"network_factory": sizes})
+    run, _ = prepare_run("toy_point", "ppo", "small", [])
+    assert run.config == {"network_factory": {"policy_hidden_layer_sizes": [8, 4]}}
+    assert run_directory.read(run.create(tmp_path, "a")) == run
+
+
+def test_a_run_has_the_agents_own_names_of_settings(monkeypatch, capsys):
+    """By which `brax eval` and `brax render` find the length of its episodes."""
+    monkeypatch.setitem(Preset.presets, "bc", {"small": {"episode_length": 30}})
+    for given in ("eval_length", "episode_length"):
+        changes = [f"{given}=200", "teacher=runs/expert"]
+        run, _ = prepare_run("toy_point", "bc", "small", changes)
+        assert run.config["episode_length"] == evaluated_steps(run.config) == 200
+        assert "eval_length" not in run.config
+    sweep = ["sweep", "toy_point", "--trainer", "bc", "--preset", "small"]
+    assert cli.main([*sweep, "--set", "teacher=a", "--vary", "eval_length=[0]"]) == 2
+    assert "episode_length=0 must be at least 1" in capsys.readouterr().err
+
+
+def test_a_preset_that_json_cannot_represent_makes_no_folder(monkeypatch, capsys):
+    monkeypatch.setitem(Preset.presets["ppo"], "small", {"randomization_fn": _drawn})
+    assert _train() == 2
+    assert "randomization_fn=<function _drawn at" in (told := capsys.readouterr().err)
+    assert "cannot be written into run.json" in told and len(told.splitlines()) == 1
+    assert not Path("runs").exists()
+
+
+def _drawn(sys, rng):
+    return sys, sys
 
 
 def test_changes_are_toml_or_none_and_else_text():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -46,6 +47,28 @@ def test_the_probability_of_improvement_counts_pairs():
     """In six pairs, the first is above in three and equal in one."""
     found = comparison.improvement(np.array([2.0, 5.0]), np.array([1.0, 2.0, 9.0]))
     assert found.value == pytest.approx((3 + 0.5) / 6)
+    assert found.low < found.value < found.high
+
+
+def test_the_interval_of_the_probability_is_that_of_all_resamples():
+    """Two groups of three runs have 27 resamples each, so no draw is needed."""
+    first, second = np.array([2.0, 5.0, 7.0]), np.array([1.0, 5.0, 6.0])
+    every = [np.array(list(itertools.product(group, repeat=3))) for group in (first, second)]
+    x, y = every[0][:, None, :, None], every[1][None, :, None, :]
+    probabilities = np.mean((x > y) + 0.5 * (x == y), axis=(2, 3))
+    low, high = np.quantile(probabilities, [0.025, 0.975], method="inverted_cdf")
+    found = comparison.improvement(first, second)
+    assert found.low == pytest.approx(low) and found.high == pytest.approx(high)
+
+
+def test_groups_of_a_hundred_runs_fit_into_memory():
+    """All pairs of all resamples would take 4 GB for each array."""
+    scores = np.random.default_rng(0).normal(size=(2, 100))
+    tracemalloc.start()
+    found = comparison.improvement(*scores)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 5e8
     assert found.low < found.value < found.high
 
 

@@ -75,18 +75,23 @@ def test_another_program_listens(port, monkeypatch):
     assert "the program that listens there is no process of this run" in told
 
 
-def test_a_foreign_process_is_not_counted(port):
-    waiting = threading.Thread(target=lambda: foreign(port))
-    waiting.start()
-    assert met(port, (0, 2), (1, 2)) == [None] * 2
-    waiting.join()
+@pytest.mark.parametrize("words", ["GET / HTTP/1.1\r\n\r\n", "\N{SUPERSCRIPT TWO} 2\n"])
+def test_a_foreign_process_is_not_counted(port, words, monkeypatch):
+    monkeypatch.setattr(coordination, "JOIN_TIMEOUT_SECONDS", 5.0)
+    told: list[str | None] = []
+    first = threading.Thread(target=lambda: told.extend(met(port, (0, 2))))
+    first.start()
+    foreign(port, words)
+    assert met(port, (1, 2)) == [None]
+    first.join()
+    assert told == [None]
 
 
-def foreign(port):
+def foreign(port, words):
     for _ in range(100):
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as there:
-                there.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                there.sendall(words.encode())
                 return
         except OSError:
             threading.Event().wait(0.005)

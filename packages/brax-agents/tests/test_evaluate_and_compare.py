@@ -81,6 +81,14 @@ def test_a_line_is_not_folded_where_it_is_read_by_a_program(here, capsys):
     assert any(name in line and " 4 " in line for line in capsys.readouterr().out.splitlines())
 
 
+def test_names_in_brackets_are_shown(here, capsys):
+    for name in ("[a]x", "[b]x", "x[/b]"):
+        made_up(here / name, [1.0, 2.0])
+    assert cli.main(["compare", "[a]x", "[b]x", "x[/b]"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[-3:]] == ["[a]x", "[b]x", "x[/b]"]
+
+
 def test_runs_that_differ_in_more_than_their_seeds_are_not_one_group(here, capsys):
     made_up(here / "a", [1.0, 2.0])
     path = here / "a" / "seed1" / "run.json"
@@ -271,7 +279,7 @@ def draw(sys, rng):
         {"restore_params": ()},
         {"save_checkpoint_path": "runs/a"},
         {"max_devices_per_host": 1},
-        {"stop_at_reward": 1.0},
+        {"stop_at_reward": 1.0, "num_evals": 3},
         {"max_seconds": 5},
         {"randomization_fn": draw},
     ],

@@ -99,7 +99,7 @@ def test_the_pendulum_stays_up_by_gradients(name):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_the_pendulum_stays_up_by_search_and_its_pupil_keeps_it_up(tmp_path):
+def test_the_pendulum_stays_up_by_search_and_its_student_keeps_it_up(tmp_path):
     assert _return("ars", save_checkpoint_path=tmp_path) >= 950
     assert _return("bc", teacher=str(tmp_path)) >= 950
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from brax.errors import ConfigError
-from brax.training import types
+from brax.training import policies, types
 from brax.training.acme import running_statistics, specs
 from brax.training.acme import types as acme_types
 from brax.training.agents.ars import networks as ars_networks
@@ -62,7 +62,7 @@ def test_sacs_networks_take_distributions_and_initializers():
     np.testing.assert_array_equal(made.q_network.apply((), q, seen, jnp.ones((5, 2))), 0.0)
 
 
-def test_a_pupils_actions_are_squashed_or_not():
+def test_a_students_actions_are_squashed_or_not():
     made = make_bc_networks(3, 2, policy_hidden_layer_sizes=())
     make_policy = bc_networks.make_inference_fn(made)
     params, seen = ((), made.policy_network.init(jax.random.key(0))), jnp.full(3, 5.0)
@@ -72,6 +72,10 @@ def test_a_pupils_actions_are_squashed_or_not():
         policy = make_policy(params, deterministic=True, tanh_squash=squash)
         action, _ = policy(seen, jax.random.key(0))
         np.testing.assert_allclose(action, expected, rtol=1e-5)
+        policy = policies.with_normalizer(make_policy, types.PolicyParams(*params))(
+            (params[1], {}), tanh_squash=squash, deterministic=True
+        )
+        np.testing.assert_allclose(policy(seen, jax.random.key(0))[0], expected, rtol=1e-5)
     assert BC.check({"teacher": "runs/a"})[0].network_settings == {}
     free, _ = BC.check({"teacher": "runs/a", "tanh_squash": False})
     assert free.network_settings == {"distribution_type": "normal"}

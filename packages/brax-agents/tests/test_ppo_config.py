@@ -2,6 +2,7 @@
 
 import functools
 import math
+import types
 import warnings
 from typing import Any
 
@@ -18,6 +19,7 @@ from brax.training.agents.ppo import config as ppo_config
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.sac.networks import make_sac_networks
+from brax.training.checkpoints import checkpoint
 from brax.training.distributed import devices
 from brax.training.runner import program
 
@@ -65,7 +67,10 @@ REFUSED = [
         "restore_value_fn=False needs restore_params",
     ),
     (
-        {"network_factory": lambda *sizes, **more: None, "use_distributional_critic": True},
+        {
+            "network_factory": lambda *sizes, preprocess_observations_fn: None,
+            "use_distributional_critic": True,
+        },
         "network_factory takes no use_distributional_critic",
     ),
     (
@@ -114,6 +119,45 @@ def test_memory_that_does_not_suffice(monkeypatch):
     monkeypatch.setattr(program.Program, "compile_init", full)
     with pytest.raises(TrainingError, match="full with num_envs=16: use fewer, such as 8"):
         ppo.train(Point(), 0, **SMALL, run_evals=False)
+
+
+def test_a_factory_that_passes_settings_on_gets_them():
+    def factory(*sizes, **settings):
+        got.append(settings)
+        return FACTORY(*sizes, **settings)
+
+    got: list[Any] = []
+    settings: dict[str, Any] = SMALL | {"network_factory": factory, "run_evals": False}
+    ppo.train(Point(), 0, **settings, use_distributional_critic=True)
+    assert got and all(given["use_distributional_critic"] is True for given in got)
+
+
+def test_sizes_may_be_numbers_of_numpy(tmp_path):
+    """As an environment has them that computes its sizes from shapes."""
+
+    class Counted(Point):
+        observation_size: Any = np.prod((2, 1))
+        action_size: Any = np.int64(1)
+
+    class Named(Counted):
+        observation_size: Any = types.MappingProxyType({"state": np.int64(2)})
+
+        def reset(self, rng):
+            state = super().reset(rng)
+            return state.replace(obs={"state": state.obs})
+
+        def step(self, state, action):
+            new = super().step(state.replace(obs=state.obs["state"]), action)
+            return new.replace(obs={"state": new.obs})
+
+    settings: dict[str, Any] = SMALL | {"run_evals": False}
+    for environment in (Counted(), Named()):
+        folder = tmp_path / type(environment).__name__
+        ppo.train(environment, 0, **settings, save_checkpoint_path=folder)
+        record = checkpoint.load(folder).record
+        size = record["observation_size"]
+        assert (size["state"] if isinstance(size, dict) else size) == 2
+        assert record["action_size"] == 1
 
 
 def test_no_devices_are_too_few():

@@ -29,10 +29,10 @@ class Clock:
         return self.now
 
 
-def _shown(terminal, act, total=1000):
+def _shown(terminal, act, total=1000, title="ppo on ant"):
     out, clock = io.StringIO(), Clock()
     console = Console(file=out, force_terminal=terminal, width=100)
-    with Progress("ppo on ant", total, console, clock) as shown:
+    with Progress(title, total, console, clock) as shown:
         act(shown, clock)
     return out.getvalue()
 
@@ -97,6 +97,11 @@ def test_a_table_in_a_terminal():
 
     text = _shown(True, act)
     assert "return" in text and "1234.6" in text and "50%" in text and "0:10 left" in text
+
+
+def test_a_title_with_brackets_in_a_terminal():
+    text = _shown(True, lambda shown, clock: None, title="ppo on ant, runs/[a]x[/b]")
+    assert "ppo on ant, runs/[a]x[/b]" in text
 
 
 def test_one_line_of_json_per_report(tmp_path):

@@ -124,6 +124,42 @@ def test_both_of_a_pair_start_alike():
     assert plus.tolist() == minus.tolist() and {*plus.tolist()} == {3.0, 6.0}
 
 
+class Mass(Counter):
+    """Earns its mass in each step."""
+
+    def __init__(self, mass=1.0):
+        self.sys: Any = {"mass": jnp.float32(mass)}
+
+    def with_sys(self, sys):
+        return Mass(sys["mass"])
+
+    def step(self, state, action):
+        return super().step(state, action).replace(reward=self.sys["mass"])
+
+
+def _fixed(sys):
+    return {"mass": 10.0 ** jnp.arange(8)}, {"mass": 0}
+
+
+def _drawn(sys, rng):
+    return {"mass": jax.vmap(jax.random.uniform)(rng)}, {"mass": 0}
+
+
+@pytest.mark.parametrize("draw", [_fixed, _drawn])
+def test_both_of_a_pair_play_in_the_same_system(draw):
+    """Without noise the return is the system's mass for each of two steps, or of three."""
+    small: dict[str, Any] = {"population_size": 8, "network_factory": {"hidden_layer_sizes": [4]}}
+    small |= {"episode_length": 3, "randomization_fn": draw}
+    learner = make_learner(plugins.get("trainer", "es"), Mass(), **small)
+    policy = learner.networks.policy_network.init(jax.random.key(0))
+    policies = jax.tree.map(lambda x: jnp.stack([x] * 8), policy)
+    returns, _, _ = jax.jit(learner.returns)(policies, (), jax.random.key(1))
+    plus, minus = np.split(np.asarray(returns), 2)
+    assert plus.tolist() == minus.tolist() and len({*plus.tolist()}) == 4
+    if draw is _fixed:
+        assert {*(plus / [1.0, 10.0, 100.0, 1000.0])} <= {2.0, 3.0}
+
+
 def test_a_linear_policy_of_zeros_does_nothing():
     make_policy, params, _ = ars.train(Counter(), 0, run_evals=False)
     action, _ = make_policy(params)(jnp.array([3.0, 4.0]), jax.random.key(0))

@@ -10,6 +10,7 @@ from agent_toys import Counter, Point, make_learner
 
 from brax.errors import ConfigError
 from brax.training.agents.td3 import TD3
+from brax.training.agents.td3 import learner as learner_module
 from brax.training.agents.td3 import train as td3
 from brax.training.checkpoints import checkpoint
 from brax.training.config import Runtime
@@ -182,6 +183,22 @@ def test_the_policy_and_the_targets_wait_for_their_turn():
         strict=True,
     ):
         np.testing.assert_allclose(target, 0.98 * old + 0.02 * now, rtol=1e-5, atol=1e-7)
+
+
+def test_failed_updates_of_the_policy_are_consecutive(monkeypatch):
+    """The policy's turn is the second update; it fails in this one and in the six after it."""
+    monkeypatch.setattr(learner_module, "compute_policy_loss", _not_finite)
+    learner = make_learner(TD3, Point(), **SMALL | {"min_replay_size": 0, "n_steps": 1})
+    before, after = _states_after(learner, 0, 1)
+    assert (int(before.bad_updates), int(after.bad_updates)) == (0, 7)
+    assert int(after.q_optimizer_state[0].count) == 8
+    assert int(after.policy_optimizer_state[0].count) == 0
+    for name in ("target_policy", "target_q"):
+        jax.tree.map(np.testing.assert_array_equal, *(getattr(s, name) for s in (before, after)))
+
+
+def _not_finite(policy, *rest):
+    return jnp.nan * jnp.sum(jax.tree.leaves(policy)[0])
 
 
 def test_rates_that_fall_do_so_with_each_network_s_own_updates():

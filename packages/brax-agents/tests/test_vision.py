@@ -13,7 +13,7 @@ from agent_toys import Dot
 from brax import cli, plugins
 from brax.plugins import Spec, hookimpl
 from brax.training.agents.bc import train as bc
-from brax.training.agents.bc.checkpoint import load_policy as load_pupil
+from brax.training.agents.bc.checkpoint import load_policy as load_student
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load_policy
 
@@ -152,7 +152,7 @@ def looks(obs, key):
     return (column[..., None] - 3.0) / 3.0, {}
 
 
-PUPIL: dict[str, Any] = {
+STUDENT: dict[str, Any] = {
     "teacher_inference_fn": looks,
     "vision": True,
     "demo_length": 20,
@@ -168,17 +168,17 @@ PUPIL: dict[str, Any] = {
 
 
 @pytest.mark.long
-def test_a_pupil_learns_to_see(tmp_path):
-    _, params, metrics = bc.train(Dot(), 20 * 320, **PUPIL, save_checkpoint_path=tmp_path)
+def test_a_student_learns_to_see(tmp_path):
+    _, params, metrics = bc.train(Dot(), 20 * 320, **STUDENT, save_checkpoint_path=tmp_path)
     assert metrics["eval/episode_reward"] / 20 > 0.8
     obs = Dot().reset(jax.random.key(0)).obs
-    action, _ = load_pupil(tmp_path)(obs, jax.random.key(0))
+    action, _ = load_student(tmp_path)(obs, jax.random.key(0))
     assert abs(float(action[0]) - float(looks(obs, None)[0][0])) < 0.3
     assert params.normalizer.mean.keys() == {"state"}
 
 
-def test_a_pupil_of_shifted_images_learns_something_else():
+def test_a_student_of_shifted_images_learns_something_else():
     """The teacher says where the dot was before."""
-    _, plain, _ = bc.train(Dot(), 320, **{**PUPIL, "run_evals": False})
-    _, shifted, _ = bc.train(Dot(), 320, **{**PUPIL, "run_evals": False}, augment_pixels=True)
+    _, plain, _ = bc.train(Dot(), 320, **{**STUDENT, "run_evals": False})
+    _, shifted, _ = bc.train(Dot(), 320, **{**STUDENT, "run_evals": False}, augment_pixels=True)
     assert not same(plain, shifted)

@@ -194,6 +194,19 @@ def test_list_names_kind_name_and_distribution(brax):
     assert hinge in report["registered"]
 
 
+def test_a_summary_with_words_in_brackets_is_listed(brax):
+    plugin: Any = types.ModuleType("units")
+    plugin.BRAX_PLUGIN_API = 1
+    plugin.brax_commands = hookimpl(lambda: [Spec("weigh", "nowhere:command", "a mass [kg]")])
+    plugins.register(plugin, "units")
+    try:
+        _, out, _ = brax("plugins", "list")
+    finally:
+        plugins.unregister("units")
+    (line,) = [line for line in out.splitlines() if "weigh" in line]
+    assert line.rstrip().endswith("a mass [kg]")
+
+
 def test_show_one_name_and_one_distribution(brax):
     _, out, _ = brax("plugins", "show", "hinge", "--json")
     (entry,) = json.loads(out)

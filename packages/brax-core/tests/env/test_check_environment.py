@@ -1,9 +1,10 @@
 """The conformance check finds each breach, and names it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from brax.env import Env
@@ -97,6 +98,21 @@ def test_an_observation_is_what_its_size_says(walker: Any, obs, size, message):
 
     with pytest.raises(PluginError, match=message):
         check_environment(Sees(), steps=0)
+
+
+def test_the_size_of_an_observation_may_be_a_number_of_numpy(walker: Any):
+    class Sees(walker):
+        observation_size: ClassVar[Any] = {"a": np.prod((1, 1))}
+
+        def reset(self, rng):
+            state = super().reset(rng)
+            return state.replace(obs={"a": state.pipeline_state["x"][None]})
+
+        def step(self, state, action):
+            new = super().step(state, action)
+            return new.replace(obs={"a": new.pipeline_state["x"][None]})
+
+    check_environment(Sees(), steps=0)
 
 
 def test_what_is_no_environment():

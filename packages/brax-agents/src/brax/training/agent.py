@@ -267,7 +267,7 @@ class Agent:
             config={"normalize_observations": normalize_observations},
             network=saved_policies.describe_networks(self._own_factories, factory),
             observation_size=saved_policies.to_json(observation_size),
-            action_size=action_size,
+            action_size=int(action_size),
         )
 
     @property
@@ -292,7 +292,8 @@ class Agent:
                 "(observation_size, action_size, preprocess_observations_fn=...)."
             ) from error
         known = set(signature.parameters)
-        if unknown := sorted(set(more) - known):
+        anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+        if unknown := [] if anything else sorted(set(more) - known):
             raise ConfigError(
                 f"network_factory takes no {' and no '.join(unknown)}.{closest(unknown[0], known)}"
             )

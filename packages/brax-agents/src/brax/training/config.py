@@ -4,7 +4,7 @@ import abc
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -53,12 +53,12 @@ class RunConfig(abc.ABC):
     seed: int = number(0, 0, 2**32 - 1)
     """Seed of all random numbers, below 2^32."""
     candidates: int = number(1, 1, 64)
-    """Learners that start with seeds of their own and take turns; the better half goes on, three
+    """Learners that start with seeds of their own and take turns. The better half continues, three
     times for 8 of them, until one is left. The steps of all count.
     """
     policy_average_steps: int | None = number(None, 1)
     """Environment steps over which the weights of the policy are averaged for evaluations,
-    checkpoints and the result; None takes the last ones. Learning goes on with the last ones.
+    checkpoints and the result; None takes the last weights. Learning continues from the last ones.
     """
     num_evals: int = number(1, 0)
     """Number of evaluations: the last is after training; from 2 on, the first is before it."""
@@ -142,12 +142,30 @@ class RunConfig(abc.ABC):
         """
         return ("truncation",)
 
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Settings that have no effect with these numbers, and the setting that they need."""
+        found: dict[str, str] = {}
+        if not self.normalize_observations:
+            names = ("normalize_observations_std_eps", "normalize_until_count")
+            found |= dict.fromkeys(names, "normalize_observations=True")
+        if self.num_evals == 1:
+            # The only evaluation is after training.
+            found["stop_at_reward"] = "further evaluations, such as num_evals=10"
+        return found
+
     def check(self) -> None:
         """Reject numbers that do not fit each other.
 
         Raises:
             ConfigError: naming them, and what is allowed.
         """
+        if self.stop_at_reward is not None and not (self.run_evals and self.num_evals):
+            raise ConfigError(
+                f"stop_at_reward={self.stop_at_reward} compares the return of evaluations, and "
+                f"run_evals={self.run_evals} with num_evals={self.num_evals} makes none: evaluate, "
+                "or leave stop_at_reward out."
+            )
         for name in ("episode_length", "eval_episode_length"):
             length = getattr(self, name)
             if length is not None and self.action_repeat > length:
@@ -182,6 +200,18 @@ class RunConfig(abc.ABC):
             f"episode_length={self.episode_length} in num_envs={self.num_envs}: num_timesteps="
             f"{self.num_timesteps} must be at least {enough}."
         )
+
+
+def renamed(cls: type[RunConfig], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with today's names in place of Google's.
+
+    Raises:
+        ConfigError: if one setting is given by both of its names.
+    """
+    for old, new in cls.old_names.items():
+        if old in settings and new in settings:
+            raise ConfigError(f"{old} is another name of {new}: give one of the two.")
+    return {cls.old_names.get(name, name): value for name, value in settings.items()}
 
 
 def evaluated_steps(settings: Mapping[str, Any]) -> int:
@@ -298,7 +328,7 @@ def parse(
     Raises:
         ConfigError: naming what is wrong and what is allowed.
     """
-    settings = {cls.old_names.get(name, name): value for name, value in settings.items()}
+    settings = renamed(cls, settings)
     numbers, objects = split(settings, cls, runtime, unsupported=cls.unsupported)
     # Google's agents take None for no limit; evaluations here need one to end.
     if numbers.get("episode_length", 1) is None:
@@ -312,6 +342,12 @@ def parse(
             # The warning points at the user's call of `train`.
             stacklevel=5,
         )
+    defaults = {field.name: field.default for field in fields(cls)}
+    for name, needed in config.without_effect.items():
+        if getattr(config, name) != defaults[name]:
+            warnings.warn(
+                f"{name}={getattr(config, name)!r} has no effect without {needed}.", stacklevel=5
+            )
     rest = build(runtime, objects)
     rest.check(config)
     return config, rest

@@ -177,10 +177,11 @@ def with_normalizer(make_policy: Callable[..., Any], params: Any) -> Callable[..
     """
 
     @functools.wraps(make_policy)
-    def make(given: Any, deterministic: bool = False) -> types.Policy:
+    def make(given: Any, *args: Any, **settings: Any) -> types.Policy:
         if _lacks_normalizer(given):
             given = (params.normalizer, given[0])
-        return make_policy(given, deterministic)
+        policy: types.Policy = make_policy(given, *args, **settings)
+        return policy
 
     return make
 

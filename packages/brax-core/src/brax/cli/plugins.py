@@ -12,6 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from brax import plugins
 from brax.cli.kernels import described, of_plugins
@@ -160,7 +161,8 @@ def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     """Print rows as a table, one row a line where the output is no terminal."""
     table = Table(*header, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*row)
+        # In a string rich would read words in brackets as its markup, and leave them out.
+        table.add_row(*map(Text, row))
     console = Console()
     if not console.is_terminal:
         console.width = 1000  # one line a row, for grep

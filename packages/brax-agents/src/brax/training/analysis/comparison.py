@@ -32,12 +32,9 @@ def interquartile_mean(scores: Scores) -> Scores:
     return np.mean(np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut], axis=-1)
 
 
-def probability_of_improvement(scores: Scores, others: Scores) -> Scores:
-    """Return the probability that a score is above one of the others; equal scores count half."""
-    above = scores[..., :, None] > others[..., None, :]
-    equal = scores[..., :, None] == others[..., None, :]
-    # All pairs of one of the first and one of the others.
-    return np.mean(above + 0.5 * equal, axis=(-2, -1))
+def _wins(scores: Scores, others: Scores) -> Scores:
+    """Return 1 for each pair whose score is above the other, 1/2 if equal, (scores, others)."""
+    return (scores[:, None] > others) + 0.5 * (scores[:, None] == others)
 
 
 def estimate(scores: Scores) -> Estimate:
@@ -58,16 +55,32 @@ def difference(scores: Scores, others: Scores) -> Estimate:
 
 
 def improvement(scores: Scores, others: Scores) -> Estimate:
-    """Return the probability that a run is above one of the others."""
-    value = probability_of_improvement(scores, others)
-    drawn = probability_of_improvement(_bootstrap_samples(scores, 0), _bootstrap_samples(others, 1))
-    return _interval(value, drawn, scores, others)
+    """Return the probability that a run is above one of the others; equal scores count half."""
+    wins = _wins(scores, others)
+    # A resample is the number of times that it has each run: it needs no pairs of its own, whose
+    # number, repetitions * runs * runs, would fill the memory.
+    times, of_others = (_bootstrap_counts(len(x), i) for i, x in enumerate((scores, others)))
+    drawn = np.sum((times @ wins) * of_others, axis=1) / wins.size
+    return _interval(np.asarray(np.mean(wins)), drawn, scores, others)
 
 
 def _bootstrap_samples(scores: Scores, seed: int) -> Scores:
     """Return resamples with replacement, of the same size as the scores, (repetitions, runs)."""
+    return scores[_bootstrap_indices(len(scores), seed)]
+
+
+def _bootstrap_indices(runs: int, seed: int) -> NDArray[np.intp]:
+    """Return the runs that make up each resample, (repetitions, runs)."""
     # A fixed seed: the same runs give the same interval.
-    return np.random.default_rng(seed).choice(scores, (REPETITIONS, len(scores)))
+    return np.random.default_rng(seed).choice(runs, (REPETITIONS, runs))
+
+
+def _bootstrap_counts(runs: int, seed: int) -> Scores:
+    """Return how many times each resample has each run, (repetitions, runs)."""
+    # Each resample counts into a row of its own.
+    place = _bootstrap_indices(runs, seed) + runs * np.arange(REPETITIONS)[:, None]
+    counts = np.bincount(place.ravel(), minlength=REPETITIONS * runs)
+    return counts.reshape(REPETITIONS, runs).astype(np.float64)
 
 
 def _interval(value: Scores, drawn: Scores, *samples: Scores) -> Estimate:

@@ -17,7 +17,7 @@ from brax.training import types
 from brax.training.acme import running_statistics
 from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.writer import Writer
-from brax.training.nn import networks
+from brax.training.nn import images, networks
 from brax.training.policies import ActorCriticParams, PolicyParams, policy_part, preprocessor
 
 
@@ -97,7 +97,11 @@ def save_params(
         )
     named = kinds[len(params)](*params)
     policy_part(named)
-    if config["config"]["normalize_observations"] == (named.normalizer == ()):
+    # Images are never normalized: an environment that has nothing else needs no statistics.
+    vectors = images.vectors(config["observation_size"])
+    needs_none = isinstance(vectors, Mapping) and not vectors
+    normalized = config["config"]["normalize_observations"] and not needs_none
+    if normalized == (named.normalizer == ()):
         raise ConfigError(
             "normalize_observations="
             f"{config['config']['normalize_observations']}, but the parameters have "

@@ -21,9 +21,14 @@ def package_versions() -> dict[str, str]:
     """Return the versions of the packages that determine a run's numbers."""
     # MuJoCo reads models, and llvmlite compiles the kernels of a CPU. MuJoCo may be missing.
     others = {"flax", "jax", "jaxlib", "llvmlite", "mujoco", "optax"}
-    names = {d.metadata["Name"] for d in importlib.metadata.distributions()}
-    relevant = {name for name in names if name.startswith("brax-")} | names & others
-    return {name: importlib.metadata.version(name) for name in sorted(relevant)}
+    versions: dict[str, str] = {}
+    for found in importlib.metadata.distributions():
+        # An interrupted installation can leave a folder without metadata, which has no name.
+        name = found.metadata["Name"]
+        if name and (name.startswith("brax-") or name in others):
+            # The first one on the path is the one that is imported.
+            versions.setdefault(name, found.version)
+    return dict(sorted(versions.items()))
 
 
 @dataclass(frozen=True)

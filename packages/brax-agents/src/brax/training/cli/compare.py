@@ -73,12 +73,15 @@ def print_table(table: Sequence[dict[str, Any]], metric: str) -> None:
     """Print the result of `comparison_rows`."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
     if not console.is_terminal:
         # Without a terminal rich assumes 80 columns, which folds long names.
         console = Console(width=160)
-    view = Table(title=f"{metric}: interquartile mean (95 %)", title_justify="left", box=None)
+    # In a string rich would read names in brackets as its markup, and leave them out.
+    title = Text(f"{metric}: interquartile mean (95 %)", "table.title")
+    view = Table(title=title, title_justify="left", box=None)
     view.add_column("runs", overflow="fold")
     for name in ("seeds", "mean", "above the first", "P(better)"):
         view.add_column(name, justify="right")
@@ -86,7 +89,7 @@ def print_table(table: Sequence[dict[str, Any]], metric: str) -> None:
         cells = [
             _format(entry[name]) if name in entry else "" for name in ("difference", "improvement")
         ]
-        view.add_row(entry["group"], str(entry["runs"]), _format(entry["iqm"]), *cells)
+        view.add_row(Text(entry["group"]), str(entry["runs"]), _format(entry["iqm"]), *cells)
     console.print(view)
 
 

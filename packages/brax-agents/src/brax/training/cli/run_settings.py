@@ -1,6 +1,7 @@
 """From the user's options to a checked run: settings, environment, trainer."""
 
 import inspect
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from brax.plugins import kinds
 from brax.plugins.outputs import environment as env_outputs
 from brax.training.checkpoints import run_directory
 from brax.training.cli.options import OWN_RANDOMIZATION
+from brax.training.config import renamed
 from brax.training.runner import presets
 
 FIXED_BY_RUN = {"save_checkpoint_path", "checkpoint_logdir", "progress_fn"}
@@ -43,14 +45,16 @@ def prepare_run(
     trainer = trainer or presets.best_trainer(env, preset)
     agent = plugins.get("trainer", trainer)
     environment = construct(env, env_settings)
+    settings = by_own_names(agent, settings)
     config = merge(presets.choose(agent, environment, env, preset), settings)
     config |= {name: value for name, value in more.items() if value is not None}
+    config = recorded(config)
     try:
         check(trainer, with_randomization(config, environment))
     except ConfigError as error:
         raise ConfigError(f"{error}{_of_environment(env, environment, settings)}") from error
     env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
-    return run_directory.Run(env, env_settings, trainer, with_absolute_paths(config)), environment
+    return run_directory.Run(env, env_settings, trainer, config), environment
 
 
 def _of_environment(env: str, environment: Any, settings: Iterable[str]) -> str:
@@ -62,10 +66,36 @@ def _of_environment(env: str, environment: Any, settings: Iterable[str]) -> str:
     return "".join(f" The environment takes '{name}': --set env.{name}=VALUE." for name in mine)
 
 
-def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with absolute paths, which mean the same wherever the run is resumed."""
+def by_own_names(trainer: object, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by our agents' own names in place of Google's, which readers of runs know.
+
+    Raises:
+        ConfigError: if one setting is given by both of its names.
+    """
+    from brax.training.agent import Agent
+
+    return renamed(trainer.config, settings) if isinstance(trainer, Agent) else dict(settings)
+
+
+def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings as `run.json` has them, so that a resumed run has the same.
+
+    Paths are absolute, and sequences are lists.
+
+    Raises:
+        ConfigError: if JSON cannot represent a setting.
+    """
     paths = {name: config.get(name) for name in ("teacher", "restore_checkpoint_path")}
-    return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
+    found = {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
+    for name, value in found.items():
+        try:
+            found[name] = json.loads(json.dumps(value))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"{name}={value!r} cannot be written into {run_directory.RUN_FILE} ({error}): the "
+                "settings of a run are numbers, text, and lists and tables of these."
+            ) from error
+    return found
 
 
 def with_randomization(config: Mapping[str, object], environment: object) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def sweep(
     stopped. At the end the settings are compared as by brax compare.
     """
     run, environment = run_settings.prepare_run(env, trainer, preset, changes, num_timesteps=steps)
-    varied = run_settings.parse_changes(vary)
+    agent = plugins.get("trainer", run.trainer)
+    varied = run_settings.by_own_names(agent, run_settings.parse_changes(vary))
     if "seed" in varied or "seed" in run_settings.parse_changes(changes):
         raise ConfigError(
             "seed: a sweep trains every group with the seeds 0, 1, ...; say how many with --seeds."
@@ -201,7 +202,7 @@ def _varied_run(run: run_directory.Run, cell: Variation) -> run_directory.Run:
         for part in reversed(key.split(".")):
             value = {part: value}
         config = run_settings.merge(config, value)
-    return run.with_config(**run_settings.with_absolute_paths(config))
+    return run.with_config(**run_settings.recorded(config))
 
 
 def _train_group(

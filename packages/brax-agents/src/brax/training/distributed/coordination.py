@@ -54,7 +54,7 @@ def _accept_all(host: str, port: int, number: int) -> None:
                 break
             client.settimeout(_HELLO_TIMEOUT_SECONDS)
             said = _read_line(client).split()
-            if len(said) != 2 or not all(word.isdigit() for word in said):
+            if len(said) != 2 or not all(word.isdecimal() for word in said):
                 # Port scanners and other programs connect too.
                 continue  # none of ours
             clients.append(client)

@@ -1,4 +1,4 @@
-"""Successive halving: several candidates learn side by side, and the better half goes on.
+"""Successive halving: several candidates learn side by side, and the better half continues.
 
 Start reading at `CandidatesLearner.training_step`.
 """
@@ -28,7 +28,7 @@ class CandidatesState(NamedTuple):
     ranking: jax.Array
     """Candidates in the order of the last choice, the best first, int32, (candidates,)."""
     running: jax.Array
-    """Number of candidates, the first of `ranking`, that go on learning, int32."""
+    """Number of candidates, the first of `ranking`, that continue to learn, int32."""
     earned: jax.Array
     """Sum of the returns of training episodes, of which later ones weigh more, (candidates,)."""
     ended: jax.Array
@@ -45,7 +45,8 @@ class CandidatesLearner(Learner):
     """A learner of several candidates, which differ in their seeds alone.
 
     They learn in turns, so that memory grows with their number and a training step does not. Of
-    those that learn in a round, the half with the highest mean return of training episodes goes on.
+    those that learn in a round, half continue: those with the highest mean return of training
+    episodes.
 
     Source: Jamieson and Talwalkar 2016 (1502.07943), algorithm 1, with rounds of equal length.
     """
@@ -113,7 +114,7 @@ class CandidatesLearner(Learner):
         step = state.step + 1
 
         score = jnp.where(ended > 0, earned / jnp.maximum(ended, 1.0), -jnp.inf)[state.ranking]
-        # Updates that fail go on failing.
+        # Updates that fail continue to fail.
         score = jnp.where(candidates.bad_updates[state.ranking] > 0, -jnp.inf, score)
         left = jnp.arange(self._number) < state.running
         # Those that no longer learn stay behind the others.

@@ -4,6 +4,7 @@ Start reading at `SearchLearner.training_step`.
 """
 
 import abc
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -151,7 +152,10 @@ class SearchLearner(Learner):
     def returns(
         self, policies: Any, normalizer: Any, key: jax.Array
     ) -> tuple[jax.Array, Any, Episodes]:
-        """Play one episode with each policy; both policies of a pair start from the same state.
+        """Play one episode with each policy.
+
+        Both policies of a pair start from the same state, and in the same system if systems are
+        randomized.
 
         Returns:
             Returns (policies,), statistics of the observations, and the sums over the episodes.
@@ -161,6 +165,10 @@ class SearchLearner(Learner):
         # start.
         keys = environment_keys(self.env, key, number // 2)
         env_state = self.env.reset(jnp.concatenate([keys, keys]))
+        if "randomized" in env_state.info:
+            # Equal keys draw equal starts, but systems that were drawn before training belong to
+            # the environments: the second half takes over those of the first.
+            env_state = jax.tree.map(functools.partial(_first_half_twice, number), env_state)
         policies, env_state = jax.lax.with_sharding_constraint(
             (policies, env_state), devices.shardings((policies, env_state), self.mesh, number)
         )
@@ -213,6 +221,16 @@ class SearchLearner(Learner):
         for name in info.keys() & {"episode_done", "nan"}:
             info[name] = info[name] * active
         return each_episode(info)
+
+
+def _first_half_twice(number: int, x: jax.Array) -> jax.Array:
+    """Return the first half of an array's rows, followed by the same rows again.
+
+    An array without `number` rows belongs to no environment, and is returned.
+    """
+    if jnp.shape(x)[:1] != (number,):
+        return x
+    return jnp.concatenate([x[: number // 2]] * 2)
 
 
 def _normal_like(tree: Any, number: int, key: jax.Array) -> Any:

@@ -1,4 +1,4 @@
-"""Learning rates that may fall as a run goes on."""
+"""Learning rates that may fall during a run."""
 
 from typing import Any
 

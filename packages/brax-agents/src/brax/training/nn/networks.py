@@ -156,7 +156,7 @@ def observation_width(size: types.ObservationSize, key: str) -> int:
             f"the environment has no observation '{key}'. It has: {', '.join(size)}."
             f"{closest(key, size)} Set policy_obs_key or value_obs_key{hint}"
         )
-    shape = (size[key],) if isinstance(size[key], int) else tuple(size[key])
+    shape = (size[key],) if isinstance(size[key], numbers.Integral) else tuple(size[key])
     if len(shape) != 1:
         raise ConfigError(
             f"the observation '{key}' has the shape {shape}; dense networks read vectors. Set "

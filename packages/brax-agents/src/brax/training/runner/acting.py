@@ -101,7 +101,7 @@ def generate_recurrent_unroll(
         rematerialize: as for `generate_unroll`.
 
     Returns:
-        The last state, the memory to go on with, which is zero where an episode has just begun,
+        The last state, the memory to continue with, which is zero where an episode has just begun,
         and the transitions, whose first axis is time.
     """
 

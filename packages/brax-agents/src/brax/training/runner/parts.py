@@ -130,7 +130,10 @@ def check_observation_size(size: types.ObservationSize, state: State) -> None:
         ConfigError: with both sizes.
     """
     seen = {name: x.shape[1:] for name, x in _named_entries(state.obs)}
-    declared = {name: (x,) if isinstance(x, int) else tuple(x) for name, x in _named_entries(size)}
+    declared = {
+        name: (x,) if isinstance(x, numbers.Integral) else tuple(x)
+        for name, x in _named_entries(size)
+    }
     if declared != seen:
         raise ConfigError(
             f"the environment's observation_size is {size}, but reset returns observations of the "

@@ -133,7 +133,9 @@ class Progress:
 
     def _render(self) -> RenderableType:
         """Return the live display."""
-        table = Table(title=self._title, title_justify="left", box=None, padding=(0, 2))
+        # In a string rich would read names in brackets as its markup, and leave them out.
+        title = Text(self._title, "table.title")
+        table = Table(title=title, title_justify="left", box=None, padding=(0, 2))
         for name in ("steps", "return", "+-", "length", "steps/s", "time"):
             table.add_column(name, justify="right")
         for row in self._rows[-_MAX_TABLE_ROWS:]:

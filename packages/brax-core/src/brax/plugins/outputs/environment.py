@@ -1,6 +1,7 @@
 """Output checks of environments: what `reset` and `step` return."""
 
 import inspect
+import numbers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -147,5 +148,8 @@ def _observation(env: Env, obs: Any) -> Iterator[str]:
         return
     declared, seen = env.observation_size, {name: part.shape for name, part in obs.items()}
     shapes = declared if isinstance(declared, Mapping) else {}
-    if {name: (x,) if isinstance(x, int) else tuple(x) for name, x in shapes.items()} != seen:
+    sizes = {
+        name: (x,) if isinstance(x, numbers.Integral) else tuple(x) for name, x in shapes.items()
+    }
+    if sizes != seen:
         yield f"observation_size is {declared}, but the shapes of obs are {seen}"

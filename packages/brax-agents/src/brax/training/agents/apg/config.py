@@ -40,6 +40,12 @@ class APGConfig(RunConfig):
         """Environment steps per training step."""
         return self.horizon_length * self.num_envs * self.action_repeat
 
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Settings that have no effect with these numbers, and the setting that they need."""
+        needed = {} if self.use_schedule else {"schedule_decay": "use_schedule=True"}
+        return super().without_effect | needed
+
     def check(self) -> None:
         """Reject decay rates that Adam cannot use, and `zeroth_order` with a single environment.
 

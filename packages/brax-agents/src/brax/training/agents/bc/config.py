@@ -13,7 +13,7 @@ from brax.training.settings import number
 
 
 def teach_first(step: jax.Array) -> jax.Array:
-    """Let the teacher act in the first training step and the pupil in all others; both scalars."""
+    """Let the teacher act in the first training step, and the student later; both scalars."""
     # Ross et al. 2011, section 3: the parameter-free choice, beta_i = I(i = 1).
     return jnp.where(step == 0, 1.0, 0.0)
 
@@ -47,11 +47,11 @@ class BCConfig(RunConfig):
     deterministic_eval: bool = True
     """Evaluate the mean action, which is the only thing that is fitted, instead of samples."""
     tanh_squash: bool = True
-    """Bound the pupil's actions to (-1, 1) by tanh; False is `distribution_type="normal"`."""
+    """Bound the student's actions to (-1, 1) by tanh; False is `distribution_type="normal"`."""
     teacher: str = ""
     """Run or checkpoint, of any agent, whose policy is the teacher."""
     vision: bool = False
-    """Let the pupil read images, the observations whose names begin with `pixels/`."""
+    """Let the student read images, the observations whose names begin with `pixels/`."""
     augment_pixels: bool = False
     """Shift the images of updates by up to 4 pixels, drawn for each sample of each update."""
 

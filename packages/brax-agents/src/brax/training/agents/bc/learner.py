@@ -162,13 +162,13 @@ class BCLearner(Learner):
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
     def _mixture(self, state: BCTrainingState) -> types.Policy:
-        """Return the policy that acts: teacher or pupil, drawn in every environment and step."""
-        pupil, beta = self._make_policy(state.params), self._beta(state.step)
+        """Return the policy that acts: teacher or student, drawn in every environment and step."""
+        student, beta = self._make_policy(state.params), self._beta(state.step)
 
         def policy(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
-            who_key, teacher_key, pupil_key = jax.random.split(key, 3)
+            who_key, teacher_key, student_key = jax.random.split(key, 3)
             lesson, _ = self._teacher(observation, teacher_key)
-            own, _ = pupil(observation, pupil_key)
+            own, _ = student(observation, student_key)
             # beta is the teacher's probability, beta_i of Ross et al. 2011, algorithm 3.1.
             teach = jax.random.bernoulli(who_key, beta, (self.config.num_envs, 1))
             # Whoever acts, the teacher's action is the label.
@@ -191,7 +191,7 @@ class BCLearner(Learner):
         return devices.shard(self._buffer.sample(replay, key), self.mesh)
 
     def _learn(self, state: BCTrainingState, key: jax.Array) -> tuple[BCTrainingState, Updates]:
-        """Fit the pupil's mean action to the teacher's, by the mean squared difference.
+        """Fit the student's mean action to the teacher's, by the mean squared difference.
 
         Source: Ross, Gordon, Bagnell 2011 (1011.0686), algorithm 3.1.
         """

@@ -25,7 +25,7 @@ def make_bc_networks(
     distribution_type: str = "tanh_normal",
     vision: bool = False,
 ) -> ActorNetworks:
-    """Return the network of the pupil for observations that are vectors.
+    """Return the network of the student for observations that are vectors.
 
     Args:
         observation_size: number of features, or a dictionary of them.
@@ -33,7 +33,7 @@ def make_bc_networks(
         preprocess_observations_fn: applied to observations first.
         policy_hidden_layer_sizes: widths of the hidden layers.
         activation: function between layers, or its name.
-        policy_obs_key: observation that the pupil reads, where there are several.
+        policy_obs_key: observation that the student reads, where there are several.
         distribution_type: `tanh_normal`, bounded to (-1, 1), or `normal`.
         vision: must be False; `make_bc_networks_vision` makes networks that read images.
 
@@ -75,7 +75,7 @@ def make_bc_networks_vision(
     cnn_kernel_init_fn: str | Callable[..., Any] = "lecun_normal",
     cnn_kernel_init_kwargs: Mapping[str, object] | None = None,
 ) -> ActorNetworks:
-    """Return the network of a pupil that reads images.
+    """Return the network of a student that reads images.
 
     Arguments as `make_bc_networks`, and those of images as
     `brax.training.agents.ppo.networks_vision.make_ppo_networks_vision`.

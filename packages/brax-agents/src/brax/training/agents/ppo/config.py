@@ -63,8 +63,8 @@ class PPOConfig(config.RunConfig):
     gae_lambda: float = number(0.95, 0, 1)
     """Lambda of the value targets: 0 uses one-step returns, 1 whole returns."""
     recompute_targets: bool = False
-    """Compute value targets and advantages anew in every update, from the critic and the
-    statistics of then, as Google's PPO does; False computes them once a training step.
+    """Compute value targets and advantages in every update, from the current critic and
+    statistics, as Google's PPO does; False computes them once a training step.
     """
     max_grad_norm: float | None = number(None, 0, open_low=True)
     """Largest norm of a gradient; larger ones are scaled down. None does not clip."""
@@ -139,6 +139,17 @@ class PPOConfig(config.RunConfig):
         """Entries of the environment's `info` that PPO learns from."""
         more = ("terminal_obs",) * self.bootstrap_on_timeout + ("steps",) * self.stagger_episodes
         return ("truncation", *more)
+
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Settings that have no effect with these numbers, and the setting that they need."""
+        found = super().without_effect
+        if self.memory is None:
+            found["memory_size"] = 'memory="gru" or "lstm"'
+        if self.learning_rate_schedule != LRSchedule.ADAPTIVE_KL:
+            limits = ("learning_rate_schedule_min_lr", "learning_rate_schedule_max_lr")
+            found |= dict.fromkeys(("desired_kl", *limits), 'learning_rate_schedule="ADAPTIVE_KL"')
+        return found
 
     def check(self) -> None:
         """Reject numbers that contradict each other and batches that environments cannot fill.

@@ -81,6 +81,12 @@ class TD3Config(RunConfig):
         """Entries of the environment's `info` that TD3 learns from."""
         return ("truncation", "terminal_obs")
 
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Settings that have no effect with these numbers, and the setting that they need."""
+        needed = {} if self.num_atoms else dict.fromkeys(("v_min", "v_max"), "num_atoms")
+        return super().without_effect | needed
+
     def check(self) -> None:
         """Reject noise, atoms and a replay buffer that cannot be.
 

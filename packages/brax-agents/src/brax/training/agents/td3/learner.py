@@ -236,15 +236,16 @@ class TD3Learner(Learner):
         # A skipped update does not count, so that none is followed by one of the policy.
         since = state.updates_since_policy + finite
         due = finite & (since >= config.policy_delay)
-        state = state._replace(
-            q=q,
-            q_optimizer_state=q_optimizer_state,
-            updates_since_policy=jnp.where(due, 0, since),
-        )
+        state = state._replace(q=q, q_optimizer_state=q_optimizer_state)
         state, policy_finite = self._update_policy(state, batch.observation, due)
         # One failed gradient of the two counts the update as failed.
         finite = finite & policy_finite
-        state = state._replace(bad_updates=in_a_row(state.bad_updates, finite))
+        state = state._replace(
+            # A failed update of the policy stays due. Otherwise updates of the critics alone would
+            # come between such failures, and they would never be consecutive.
+            updates_since_policy=jnp.where(due & policy_finite, 0, since),
+            bad_updates=in_a_row(state.bad_updates, finite),
+        )
         return state, count_updates(losses, finite)
 
     def _update_policy(
