@@ -139,7 +139,7 @@ class Stepper(Flow[StepState]):
         qd = start.qd + dt * rates.acceleration
         activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
         # The next stage's solver starts from this stage's accelerations.
-        return StepState(q, qd, rates.acceleration, activation, start.overflow)
+        return start._replace(q=q, qd=qd, warmstart=rates.acceleration, activation=activation)
 
     def implicit_kick(self, state: StepState, dt: jax.Array, inertia: bool) -> StepState:
         """Update the velocities, implicit in the actuators and, if asked, in the forces of inertia.
