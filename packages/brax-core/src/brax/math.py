@@ -152,7 +152,7 @@ def safe_arccos(x: jax.Array) -> jax.Array:
 
     The gradient is zero outside of (-1, 1).
     """
-    inside = jnp.abs(x) < 1.0
+    inside = ~(jnp.abs(x) >= 1.0)  # NaN is, and stays NaN
     return jnp.where(inside, jnp.arccos(jnp.where(inside, x, 0.0)), jnp.where(x > 0, 0.0, jnp.pi))
 
 
