@@ -51,7 +51,7 @@ class Rates(NamedTuple):
     activation: jax.Array | None
     """Rates of the activations, MuJoCo's `act_dot`, (na, batch); None if there are none."""
     overflow: jax.Array | None
-    """Number of contacts that the broad phase left out, (batch,); None without one."""
+    """Number of contacts that the lists left out, (batch,); None without lists."""
 
 
 class StateForces(NamedTuple):
@@ -77,7 +77,7 @@ class StateForces(NamedTuple):
 
     @property
     def overflow(self) -> jax.Array | None:
-        """Number of contacts that the broad phase left out, (batch,); None without one."""
+        """Number of contacts that the lists left out, (batch,); None without lists."""
         return None if self.contacts is None else self.contacts.overflow
 
 
