@@ -174,7 +174,7 @@ def test_coordinates_from_frames(bound_slow, case):
 @pytest.mark.parametrize("angle", [3.5, -3.5, 6.2, -3.1])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_angle_of_a_planar_base_is_within_half_a_turn(f64, angle, sign):
-    """Of a quaternion and of its negative."""
+    """A quaternion and its negative have the same angle."""
     model = ModelBuilder()
     model.add_body("base", mass=1.0, inertia=(1, 1, 1))
     for kind, axis in (("slide", (1, 0, 0)), ("slide", (0, 0, 1)), ("hinge", (0, 1, 0))):
