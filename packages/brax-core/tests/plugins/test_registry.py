@@ -416,7 +416,7 @@ def test_register_and_unregister():
 @pytest.mark.parametrize("ours", [True, False])
 def test_whatever_the_order_of_unregistering_the_last_that_is_left_has_the_name(order, ours):
     made = registry(EntryPoint("brax-envs", environments("ant") if ours else plugin()))
-    left = {"": dict} if ours else {}
+    left: dict[str, Any] = {"": dict} if ours else {}
     for name, target in (("one", list), ("two", set), ("three", tuple)):
         made.register(environments("ant", target=target), name, override=True)
         left[name] = target
