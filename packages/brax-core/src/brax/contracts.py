@@ -176,7 +176,7 @@ DEFAULT_SWEEPS = 4
 """Sweeps of `spring` and `positional` over contacts and limits, unless a model sets them."""
 
 DEFAULT_BAUMGARTE_ERP = 0.1
-"""Share of a penetration by which a step of `spring` pushes bodies apart, likewise."""
+"""Share of a penetration that a step of `spring` takes back, unless a model sets it."""
 
 UNTESTED_CONTACTS = "more candidate pairs than are tested (max_geom_pairs, max_contact_points)"
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"

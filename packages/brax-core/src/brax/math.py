@@ -94,11 +94,16 @@ def from_to(v1: jax.Array, v2: jax.Array) -> jax.Array:
     # The quaternion (1 + a.b, a x b) is the rotation times 2 cos(angle / 2). For opposite vectors
     # it is zero, and half a turn about a perpendicular axis takes its place.
     a, b = _vec(v1), _vec(v2)
-    w = 1 + a.dot(b)
-    opposite = w < 1e-6
-    cross = a.cross(b)
+    cosine = a.dot(b)
+    # Near there both products cancel. With c = a + b, they are c.c / 2 and a x c, which do not.
+    far = cosine < -0.5
+    c = a + b
+    w = jnp.where(far, 0.5 * c.dot(c), 1 + cosine)
+    cross = a.cross(Vec3(*(jnp.where(far, p, q) for p, q in zip(c, b, strict=True))))
+    # The sum of rounded opposite vectors has entries of up to an eps.
+    opposite = w < 2 * jnp.finfo(w.dtype).eps ** 2
     turn, _ = components.tangents(a)
-    axis = Vec3(*(jnp.where(opposite, t, c) for t, c in zip(turn, cross, strict=True)))
+    axis = Vec3(*(jnp.where(opposite, p, q) for p, q in zip(turn, cross, strict=True)))
     return _join(components.normalize_quat(Quat(jnp.where(opposite, 0.0, w), *axis)))
 
 
@@ -147,7 +152,7 @@ def safe_arccos(x: jax.Array) -> jax.Array:
 
     The gradient is zero outside of (-1, 1).
     """
-    inside = jnp.abs(x) < 1.0
+    inside = ~(jnp.abs(x) >= 1.0)  # NaN is, and stays NaN
     return jnp.where(inside, jnp.arccos(jnp.where(inside, x, 0.0)), jnp.where(x > 0, 0.0, jnp.pi))
 
 

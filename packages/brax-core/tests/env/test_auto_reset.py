@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.env import AutoResetWrapper, EpisodeWrapper, wrap
+from brax.env import AutoResetWrapper, EpisodeWrapper, Wrapper, wrap
 from brax.errors import ConfigError
 
 
@@ -53,6 +53,37 @@ def test_fresh_episodes_differ_and_repeat_with_the_key(walker):
     assert 0.2 < starts.mean() < 0.3  # uniform in [0, 0.5): 60 draws have a deviation of 0.019
     assert np.array_equal(run(0).obs, run(0).obs)
     assert not np.array_equal(run(0).obs, run(1).obs)
+
+
+@pytest.mark.parametrize("reset", ["cached", "fresh"])
+def test_what_all_environments_share_is_not_reset(walker, reset):
+    """A batch of its own with one counter, and one key, for all its environments."""
+
+    class Herd(Wrapper):
+        def reset(self, rng):
+            state = jax.vmap(self.env.reset)(rng)
+            return state.replace(
+                info=state.info | {"level": jnp.int32(7), "key": jax.random.key(3)}
+            )
+
+        def step(self, state, action):
+            later = jax.random.split(state.info["key"])[1]
+            info = state.info | {"level": state.info["level"] + 1, "key": later}
+            own = {"start": info["start"]}
+            state = jax.vmap(self.env.step)(state.replace(info=own), action)
+            return state.replace(info=info)
+
+    env = AutoResetWrapper(EpisodeWrapper(Herd(walker(end=2.6)), 9), reset)
+    first = jax.jit(env.reset)(jax.random.split(jax.random.key(1), 2))
+    # Environment 0 ends in steps 2 and 4.
+    s = rollout(env, first, [[2, 0.25]] * 4)
+    assert s.done.tolist() == [[0, 0], [1, 0], [0, 0], [1, 0]]
+    assert s.info["level"].tolist() == [8, 9, 10, 11]
+    key = jax.random.key(3)
+    for k in range(4):
+        key = jax.random.split(key)[1]
+        assert s.info["key"][k] == key
+    assert s.obs[1, 0] == s.info["start"][1, 0]
 
 
 @pytest.mark.parametrize("reset", ["cached", "fresh"])

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from generalized_lab import both
 from physics_lab import FAST_COMPILE
 from scipy.spatial.transform import Rotation
 
@@ -124,6 +125,30 @@ def test_touch_feels_the_same(settled):
     ]
     assert abs(felt[0][0] / 9.81 - 1) < 0.5
     np.testing.assert_allclose(felt[1], felt[0], rtol=1e-6)
+
+
+def test_touch_of_states_with_forces_is_mujocos(f64):
+    """Two of four balls stand on the ground; the lists have room for two contacts."""
+    ball = (
+        '<body pos="{0} 0 {1}"><freejoint/><geom size=".1" mass="{2}"/>'
+        '<site name="s{0}" size=".2"/></body>'
+    )
+    places = [(0, 0.5, 1), (1, 0.095, 2), (2, 0.5, 1), (3, 0.097, 5)]
+    peer = both(
+        '<mujoco><option iterations="50"/><worldbody><geom type="plane" size="9 9 1"/>'
+        + "".join(ball.format(*place) for place in places)
+        + "</worldbody><sensor>"
+        + "".join(f'<touch site="s{k}"/>' for k in range(4))
+        + "</sensor></mujoco>"
+    )
+    mujoco.mj_forward(peer.model, peer.data)
+    want = peer.data.sensordata
+    assert (want > 10).tolist() == [False, True, False, True]
+    sys = peer.sys.tree_replace({"opt.max_geom_pairs": 2, "opt.max_contact_points": 2})
+    start = GENERALIZED.init(sys, sys.init_q, jnp.zeros(24))
+    state = GENERALIZED.with_forces(sys, start)
+    read = jax.jit(sensors, compiler_options=FAST_COMPILE)
+    np.testing.assert_allclose(read(sys, state, jnp.zeros(0)), want, rtol=1e-9)
 
 
 @pytest.mark.slow

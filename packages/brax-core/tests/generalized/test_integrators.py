@@ -222,6 +222,25 @@ def test_a_step_waits_for_no_thread(name):
     assert "lapack" not in step.lower(states).as_text()
 
 
+def test_forces_of_a_runge_kutta_step_are_mujocos_at_its_start(f64):
+    """A ball that the ground decelerates."""
+    sys, model, data = both(
+        '<mujoco><option integrator="RK4" timestep=".001" iterations="50"/><worldbody><geom '
+        'type="plane" size="9 9 1"/><body pos="0 0 .1999"><joint type="slide" axis="0 0 1"/>'
+        '<geom size=".2" mass="2"/></body></worldbody></mujoco>'
+    )
+    start = GENERALIZED.init(sys, sys.init_q, jnp.full(1, -0.01))
+    got = jax.jit(GENERALIZED.step)(sys, GENERALIZED.with_forces(sys, start), jnp.zeros(0))
+    data.qvel[:] = -0.01
+    mujoco.mj_forward(model, data)
+    force = data.qfrc_constraint[0]
+    mujoco.mj_step(model, data)
+    assert force > 10
+    np.testing.assert_allclose(got.qd, data.qvel, rtol=1e-9)
+    np.testing.assert_allclose(got.forces.acceleration, (data.qvel + 0.01) / 0.001, rtol=1e-7)
+    np.testing.assert_allclose(got.forces.contact, [[0, 0, force]], rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("pipeline", ["spring", "positional"])
 @pytest.mark.parametrize("name", ["rk4", "implicit", "implicitfast"])
 def test_who_has_no_accelerations_refuses_by_name(pipeline, name):

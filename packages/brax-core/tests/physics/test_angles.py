@@ -1,10 +1,11 @@
-"""Sines and cosines by series, and the exponential map, against NumPy in double precision."""
+"""Sines, cosines, the exponential map and shortest rotations, against NumPy in double precision."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from brax import math
 from brax.components import Vec3, exp_quat, sine_and_cosine
 from brax.kernels.batch_last import batch_last
 
@@ -79,3 +80,39 @@ def test_double_precision():
         angle = jnp.asarray(ANGLES.astype(float))[None]
         found = sine_and_cosine(angle)
         np.testing.assert_allclose(found, [np.sin(angle), np.cos(angle)], atol=1e-15)
+
+
+OFF = [0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.03, 0.5, 1.0, 1.6, 3.0, np.pi]
+
+
+@pytest.mark.parametrize("off", OFF)
+def test_a_shortest_rotation_near_opposite_vectors(bound, off):
+    """The vectors are at an angle of pi - off. The errors are 5e-7 and 1.1e-15."""
+    draw = np.random.default_rng(0)
+    a, across = draw.normal(size=(2, 500, 3))
+    a[:6] = [*np.eye(3), *-np.eye(3)]
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    across = np.cross(a, across)
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    kind = bound(np.float64, np.float32)
+    a, b = (x.astype(kind) for x in (a, across * np.sin(off) - a * np.cos(off)))
+    found = np.asarray(math.from_to(jnp.asarray(a), jnp.asarray(b)), float)
+    w, v = found[:, :1], found[:, 1:]
+    turned = a + 2 * np.cross(v, w * a + np.cross(v, a))
+    # The angle is that between the vectors, so the rotation is a shortest one.
+    np.testing.assert_allclose(turned, b, rtol=0, atol=bound(4e-15, 2e-6))
+    np.testing.assert_allclose(w[:, 0], np.sin(off / 2), rtol=0, atol=bound(4e-15, 2e-6))
+
+
+def test_the_slope_of_a_shortest_rotation(f64):
+    """In a plane the rotation is by the angle t, also near half a turn."""
+
+    def turn(t):
+        end = jnp.stack([jnp.cos(t), jnp.sin(t), jnp.zeros_like(t)])
+        return math.from_to(jnp.array([1.0, 0, 0]), end)
+
+    for t in (0.3, 2.0, np.pi - 1e-3, np.pi - 1e-5):
+        slope = jax.jacfwd(turn)(t)
+        want = [-np.sin(t / 2) / 2, 0, 0, np.cos(t / 2) / 2]
+        np.testing.assert_allclose(slope, want, rtol=0, atol=1e-9)  # 9e-12
+    assert np.isfinite(jax.jacrev(math.from_to)(jnp.eye(3)[0], -jnp.eye(3)[0])).all()

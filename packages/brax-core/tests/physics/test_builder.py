@@ -372,6 +372,18 @@ def test_a_keyframe_has_what_it_is_given_and_starts_at_rest_else():
     assert not sys.keyframe("rest").qd.any() and not sys.keyframe("rest").ctrl.any()
 
 
+@pytest.mark.parametrize("kind", [tuple, list, np.array])
+def test_vectors_of_any_kind(kind):
+    model = ModelBuilder()
+    body(model)
+    model.add_joint("a", "slide", "j", springref=kind([0.1]))
+    model.add_tendon({"j": 3}, "t", stiffness=1.0)
+    model.add_geom("a", "sphere", size=(0.1,), fluidcoef=kind([0.5, 0.25, 1.5, 1.0, 0.8]))
+    sys = model.build()
+    assert sys.tendon.lengthspring.tolist() == [pytest.approx([0.3, 0.3])]
+    assert sys.geom.fluid[0, :5].tolist() == pytest.approx([0.5, 0.25, 1.5, 1.0, 0.8])
+
+
 @pytest.mark.parametrize("name", FLAT)
 def test_a_flat_mesh_may_be_shown(name):
     """It is drawn, from both sides, where it has an area."""

@@ -62,6 +62,15 @@ def test_arrays_keep_the_precision(bound, pipeline):
     assert {x.dtype for x in jax.tree.leaves(shapes)} == {wanted}
 
 
+def test_a_state_of_integers_has_the_types_of_the_state_after_a_step(pipeline):
+    """So a loop may carry it."""
+    sys = rolling()
+    q, qd = jnp.array([0, 0, 1, 1, 0, 0, 0]), jnp.zeros(6, int)
+    start = jax.eval_shape(lambda: pipeline.init(sys, q, qd).replace(contact=None))
+    after = jax.eval_shape(lambda state: pipeline.step(sys, state, jnp.zeros(0)), start)
+    assert start == after
+
+
 @pytest.mark.slow
 def test_a_triple_pendulum_of_springs_swings_as_in_joint_coordinates(f64, monkeypatch):
     # T18: a second at dt 1e-4. Three bodies swing far, and the error is of first order.

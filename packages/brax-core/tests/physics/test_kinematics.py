@@ -169,3 +169,18 @@ def test_coordinates_from_frames(bound_slow, case):
     turns = np.round((np.asarray(back[0]) - q) / (2 * np.pi)) * 2 * np.pi
     np.testing.assert_allclose(back[0] - turns, q, atol=far * bound_slow(1e-9, 1e-4))
     np.testing.assert_allclose(back[1], qd, atol=far * bound_slow(1e-8, 1e-3))
+
+
+@pytest.mark.parametrize("angle", [3.5, -3.5, 6.2, -3.1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_angle_of_a_planar_base_is_within_half_a_turn(f64, angle, sign):
+    """A quaternion and its negative have the same angle."""
+    model = ModelBuilder()
+    model.add_body("base", mass=1.0, inertia=(1, 1, 1))
+    for kind, axis in (("slide", (1, 0, 0)), ("slide", (0, 0, 1)), ("hinge", (0, 1, 0))):
+        model.add_joint("base", kind, axis=axis)
+    sys = model.build()
+    x, xd = frames(sys, jnp.array([0.1, 0.2, angle]), jnp.zeros(3))
+    q, _ = jax.jit(inverse)(sys, x.replace(rot=sign * x.rot), xd)
+    want = np.arctan2(np.sin(angle), np.cos(angle))
+    np.testing.assert_allclose(q, [0.1, 0.2, want], atol=1e-9)

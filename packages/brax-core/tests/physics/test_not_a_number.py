@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from physics_lab import FAST_COMPILE, PIPELINES
 
-from brax import contact, plugins
+from brax import contact, math, plugins
 from brax.base import Force
 from brax.builder import ModelBuilder
 from brax.colliders.broad_phase import uses_broad_phase
@@ -136,6 +136,18 @@ def test_roots_and_unit_vectors_of_nan_are_nan():
     assert np.isnan(normalize_quat(Quat(one, one, nan, one)).w)
     # The length of a zero vector still has a derivative.
     assert jax.grad(lambda x: normalize(Vec3(x, x, x))[1])(0.0) == 0
+
+
+def test_angles_of_nan_are_nan():
+    nan = jnp.full(4, jnp.nan)
+    assert np.isnan(math.safe_arccos(nan)).all() and np.isnan(math.safe_arcsin(nan)).all()
+    assert np.isnan(math.quat_to_euler(nan)).all()
+    x = jnp.array([-1.5, -1.0, -0.999, -0.3, 0.0, 0.7, 1.0, 2.0, jnp.inf, -jnp.inf])
+    exact = np.clip(np.asarray(x, float), -1, 1)
+    np.testing.assert_allclose(math.safe_arccos(x), np.arccos(exact), rtol=0, atol=3e-7)
+    np.testing.assert_allclose(math.safe_arcsin(x), np.arcsin(exact), rtol=0, atol=3e-7)
+    slopes = jax.vmap(jax.grad(math.safe_arccos))(x)
+    assert not slopes[abs(x) >= 1].any() and slopes[abs(x) < 1].all()
 
 
 def test_the_broad_phase_follows_a_pair_whose_gap_is_nan():

@@ -9,6 +9,7 @@ from physics_lab import PIPELINES, rail
 from brax import plugins
 from brax.builder import ModelBuilder
 from brax.errors import ModelError
+from brax.sensors import sensors
 
 DT = 0.01
 
@@ -43,6 +44,32 @@ def test_a_force_on_a_site_pushes_and_turns(f64, pipeline):
     centre = np.array([0, 3 / 2 * DT, 0])
     arm = state.x.pos[0] - (np.array([0.1, 0, 0]) + centre * DT)
     np.testing.assert_allclose(state.xd.vel[0], centre + np.cross(spin, arm), atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("sites", "length"),
+    [
+        (dict(site="a", wrench=(2, 0, 0, 0, 0, 0)), 0.0),
+        # 2 (.1 - .4) along the reference's x
+        (dict(site="a", refsite="b", wrench=(2, 0, 0, 0, 0, 0)), -0.6),
+        # Of the two places .4 m above and below the crank's site, MuJoCo takes the lower one.
+        (dict(site="a", refsite="b", crank_length=0.5), -0.4),
+    ],
+    ids=["site", "reference", "crank"],
+)
+def test_an_actuator_on_sites_of_the_world_moves_nothing(f64, pipeline, sites, length):
+    model = ModelBuilder()
+    model.add_body("body", mass=2.0, inertia=(0.1, 0.2, 0.25))
+    model.add_joint("body", "slide", axis=(0, 0, 1))
+    model.add_site("world", "a", pos=(0.1, 0, 0))
+    model.add_site("world", "b", pos=(0.4, 0, 0))
+    model.add_sensor("actuatorpos", ("actuator", model.add_actuator(**sites)))
+    model.set_option(gravity=(0, 0, -10), timestep=DT)
+    sys = model.build()
+    start = pipeline.init(sys, sys.init_q, jnp.zeros(1))
+    state = jax.jit(pipeline.step)(sys, start, jnp.array([2.0]))
+    np.testing.assert_allclose(state.qd, [-10 * DT], rtol=1e-9)
+    np.testing.assert_allclose(sensors(sys, start, jnp.array([2.0])), [length], rtol=1e-9)
 
 
 def test_what_a_joints_actuators_give_is_bounded(f64, pipeline):

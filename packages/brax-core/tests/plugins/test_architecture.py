@@ -46,6 +46,16 @@ def within(module, package):
     return module == package or module.startswith(f"{package}.")
 
 
+def section(heading):
+    """Return the lines of a section of the page, which must have places in code."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    _, found, rest = text.partition(f"\n## {heading}\n")
+    assert found, f"docs/architecture.md has no section '{heading}'"
+    lines = rest.partition("\n## ")[0].splitlines()
+    assert any(line.startswith("|") and "`" in line for line in lines), heading
+    return lines
+
+
 def table():
     """Return the rows of the table of distributions: name, owned modules, forbidden imports."""
     text = (ROOT / "docs" / "architecture.md").read_text()
@@ -87,9 +97,7 @@ def test_imports_keep_to_the_table(distribution):
 def test_folders_import_from_rows_above(distribution):
     package = SIBLINGS.get(distribution, "brax")
     base = ROOT / "packages" / distribution / "src" / package.replace(".", "/")
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    section = text.partition(f"## The folders of {distribution}\n")[2].partition("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    lines = [line for line in section(f"The folders of {distribution}") if line.startswith("| `")]
     rows = [re.findall(r"`(\w+)/`", line.split("|")[1]) for line in lines]
     level = {folder: i for i, row in enumerate(rows) for folder in row}
     assert set(level) == {path.parent.name for path in base.glob("*/__init__.py")}
@@ -106,10 +114,9 @@ def test_folders_import_from_rows_above(distribution):
 
 def test_the_places_to_open_exist():
     bases = [ROOT, *(ROOT / "packages" / distribution / "src" / "brax" for distribution in SOURCES)]
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    section = text.partition("## If you want to change")[2].partition("\n## ")[0]
+    lines = section("If you want to change X, open Y")
     folder = ROOT
-    for line in section.splitlines():
+    for line in lines:
         for place in re.findall(r"`([\w/]+(?:\.py|/))`", line):
             found = next((b / place for b in bases if (b / place).exists()), folder / place)
             assert found.exists(), place

@@ -3,6 +3,7 @@
 The same is tested with real distributions, built as wheels, in `integration_tests/`.
 """
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -409,6 +410,22 @@ def test_register_and_unregister():
         made.register(environments("pit"), "notebook")
     with pytest.raises(UnknownNameError, match=r"unknown plugin 'acme'. Available: notebook"):
         made.unregister("acme")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["one", "two", "three"])))
+@pytest.mark.parametrize("ours", [True, False])
+def test_whatever_the_order_of_unregistering_the_last_that_is_left_has_the_name(order, ours):
+    made = registry(EntryPoint("brax-envs", environments("ant") if ours else plugin()))
+    left: dict[str, Any] = {"": dict} if ours else {}
+    for name, target in (("one", list), ("two", set), ("three", tuple)):
+        made.register(environments("ant", target=target), name, override=True)
+        left[name] = target
+    for name in order:
+        assert made.get("environment", "ant") is list(left.values())[-1]
+        made.unregister(name)
+        del left[name]
+    assert made.names("environment") == ["ant"] * ours
+    assert not ours or made.get("environment", "ant") is dict
 
 
 def test_threads_that_look_up_at_once_see_all_or_wait():

@@ -10,6 +10,7 @@ Source: MuJoCo's documentation, chapter XML reference, attributes `cranksite`, `
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.actuators.site_transmission import LinkTransmission, site_frames
 from brax.base import System
@@ -53,7 +54,8 @@ def crank_transmission(sys: System, links: Frames) -> LinkTransmission:
     places = [place for place in places if place[2] >= 0]
     row = [k for k, _, _ in places]
     link = tuple(on for _, _, on in places)
-    at_slider = jnp.array([[float(at)] for _, at, _ in places])
+    # Without places, where both sites are on the world, it has no rows.
+    at_slider = jnp.array(np.reshape([float(at) for _, at, _ in places], (-1, 1)))
     points = jax.tree.map(lambda *x: jnp.concatenate(x), crank.pos, slider.pos)
     moved = rows(links, link)
     arm = rows(points, [k + len(acting) * at for k, at, _ in places]) - moved.pos

@@ -90,7 +90,8 @@ def site_transmission(sys: System, links: Frames) -> LinkTransmission:
     length = length + ang.dot(log_quat(reference.rot.inv_mul(frame.rot)))
     wrench = Spatial(reference.rot.rotate(ang), reference.rot.rotate(lin))
     entries = [(k, *each) for k, a in enumerate(acting) for each in _acted_on(sys, a)]
-    row, link, at_ref, sign = (tuple(column) for column in zip(*entries, strict=True))
+    columns = zip(*entries, strict=True) if entries else ((),) * 4  # none: all are on the world
+    row, link, at_ref, sign = (tuple(column) for column in columns)
     points = jax.tree.map(lambda *x: jnp.concatenate(x), frame.pos, reference.pos)
     moved = rows(links, link)
     arm = rows(points, [k + len(acting) * r for k, r in zip(row, at_ref, strict=True)]) - moved.pos

@@ -68,8 +68,10 @@ class State(Base):
     """Activations of the stateful actuators, MuJoCo's `act`, shape (na,), in the order of
     `System.stateful_actuators`. None if the model has none; zero if it is not given."""
     overflow: jax.Array | None = None
-    """Number of contacts within their margins that the broad phase left out in a physics step of
-    the generalized pipeline, shape (); None if no broad phase is used."""
+    """Largest number of contacts within their margins that the lists of the generalized pipeline
+    left out in a physics step of the last call of `step`, shape (). Under `rk4` the number of a
+    step is the weighted mean of its four stages. None if no contacts are listed; they are with a
+    broad phase, and in models with 48 possible contacts or more."""
     mocap: Transform | None = None
     """Frames of the mocap bodies in the world, MuJoCo's `mocap_pos` and `mocap_quat`, shape
     (n_mocap, ...), in the order of `System.mocap_fixed`. Users set them, and steps do not change

@@ -247,7 +247,7 @@ class BodyDescription:
         given = dict(pos=(pos, 3), quat=(quat, 4), size=(padded(size, 3), 3), rgba=(rgba, 4))
         given |= dict(friction=(friction, 3), solref=(solref, 2), solimp=(solimp, 5))
         given |= dict(surface_velocity=(surface_velocity, 6))
-        given |= dict(fluidcoef=(fluidcoef or (0.0,) * 5, 5))
+        given |= dict(fluidcoef=((0.0,) * 5 if fluidcoef is None else fluidcoef, 5))
         given |= {} if fluid_added is None else dict(fluid_added=(fluid_added, 6))
         return self._add(self._geoms, geom, **given)
 

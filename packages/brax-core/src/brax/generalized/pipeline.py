@@ -58,7 +58,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         """
         state = super().init(sys, q, qd)
         overflow = jnp.zeros(()) if lists_contacts(sys) else None
-        return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
+        return state.replace(warmstart=jnp.zeros_like(state.qd), overflow=overflow)
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> GeneralizedProblem:
         """Return what is constant during a step: blocks, constraint rows and softness.

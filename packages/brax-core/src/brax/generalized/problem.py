@@ -41,7 +41,7 @@ class StepState(NamedTuple):
     activation: jax.Array | None
     """Activations of the actuators, MuJoCo's `act`, (na, batch); None if there are none."""
     overflow: jax.Array | None = None
-    """The largest number of contacts so far that the broad phase left out, (batch,); None without
-    one."""
+    """The largest number of contacts so far that the lists left out, (batch,); None without
+    lists."""
     acted: Impulses | None = None
     """The impulses of the step so far; None if nobody asks for them."""

@@ -51,7 +51,7 @@ class Rates(NamedTuple):
     activation: jax.Array | None
     """Rates of the activations, MuJoCo's `act_dot`, (na, batch); None if there are none."""
     overflow: jax.Array | None
-    """Number of contacts that the broad phase left out, (batch,); None without one."""
+    """Number of contacts that the lists left out, (batch,); None without lists."""
 
 
 class StateForces(NamedTuple):
@@ -77,7 +77,7 @@ class StateForces(NamedTuple):
 
     @property
     def overflow(self) -> jax.Array | None:
-        """Number of contacts that the broad phase left out, (batch,); None without one."""
+        """Number of contacts that the lists left out, (batch,); None without lists."""
         return None if self.contacts is None else self.contacts.overflow
 
 
@@ -139,7 +139,7 @@ class Stepper(Flow[StepState]):
         qd = start.qd + dt * rates.acceleration
         activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
         # The next stage's solver starts from this stage's accelerations.
-        return StepState(q, qd, rates.acceleration, activation, start.overflow)
+        return start._replace(q=q, qd=qd, warmstart=rates.acceleration, activation=activation)
 
     def implicit_kick(self, state: StepState, dt: jax.Array, inertia: bool) -> StepState:
         """Update the velocities, implicit in the actuators and, if asked, in the forces of inertia.

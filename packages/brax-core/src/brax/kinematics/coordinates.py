@@ -106,7 +106,7 @@ def _angles(axes: list[Vec3], turn: Quat) -> list[jax.Array]:
     Source: Murray, Li, Sastry (1994), A Mathematical Introduction to Robotic Manipulation, 3.3.2.
     """
     if len(axes) == 1:
-        return [2 * jnp.arctan2(turn.vec.dot(axes[0]), turn.w)]
+        return [_wrapped(2 * jnp.arctan2(turn.vec.dot(axes[0]), turn.w))]
     if len(axes) == 2:
         a, b = axes
         return [_angle_about(a, b, turn.rotate(b)), _angle_about(b, turn.conj.rotate(a), a)]
@@ -190,10 +190,10 @@ _inverse_behind_boundary = batch_last(_inverse)
 def inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Array]:
     """Return joint coordinates and velocities from link frames: the inverse of `forward`.
 
-    Angles are within half a turn of zero. The second of three hinges is within a quarter turn if
-    its axis is perpendicular to the others. At gimbal lock, and where a link has more than six
-    degrees of freedom or two parallel axes, coordinates are not unique and one solution is
-    returned. Frames that the joints cannot reach give the nearest coordinates.
+    Angles are within half a turn of the joint's `ref`. The second of three hinges is within a
+    quarter turn if its axis is perpendicular to the others. At gimbal lock, and where a link has
+    more than six degrees of freedom or two parallel axes, coordinates are not unique and one
+    solution is returned. Frames that the joints cannot reach give the nearest coordinates.
 
     Args:
         sys: the model.

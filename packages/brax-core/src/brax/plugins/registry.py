@@ -189,11 +189,15 @@ class Registry:
                 raise unknown_name("plugin", name, added)
             self._manager.unregister(name=_key(origin))
             self._statuses = [s for s in self._statuses if s.origin != origin]
-            for first in self._overridden.pop(origin, []):
+            replaced = {(r.kind, r.name): r for r in self._overridden.pop(origin, [])}
+            for (kind, taken), before in replaced.items():
                 # Another plugin may have replaced the name since, and keeps it.
-                found = self._registered[first.kind]
-                if found.get(first.name, first).origin in (origin, first.origin):
-                    found[first.name] = first  # in its place: the order stays
+                if self._registered[kind][taken].origin == origin:
+                    self._registered[kind][taken] = before  # in its place: the order stays
+            # Where another has replaced a name of this plugin, what was there before comes back.
+            for other, theirs in self._overridden.items():
+                left = [replaced.get((r.kind, r.name)) if r.origin == origin else r for r in theirs]
+                self._overridden[other] = [r for r in left if r]
             for found in self._registered.values():
                 for taken in [n for n, r in found.items() if r.origin == origin]:
                     del found[taken]

@@ -14,7 +14,7 @@ from brax.actuators.spatial_tendons import has_paths
 from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import Forces as Acted
 from brax.base import System, Transform
-from brax.colliders.broad_phase import ListedContacts, uses_broad_phase
+from brax.colliders.broad_phase import ListedContacts, contact_widths, uses_broad_phase
 from brax.components import Vec3, rows, vec3
 from brax.contact import normals
 from brax.dynamics import link_momenta
@@ -121,15 +121,29 @@ class EvaluationContext:
     @cached_property
     def _near(self) -> list[ListedContacts]:
         """Contacts of the broad phase; empty where all contacts are listed."""
-        if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.contacts is None:
+        if self._acted_contact is not None or not uses_broad_phase(self.sys):
+            return []
+        if self.forces.contacts is None:
             return []
         return [near.whole() for near in self.forces.contacts.near]
 
     @cached_property
+    def _acted_contact(self) -> jax.Array | None:
+        """Forces of all candidate contacts in the last step; None if the state has none.
+
+        With a broad phase `generalized` reports the forces of its lists, which held other contacts
+        at the start of the step than they hold now. So these are not used.
+        """
+        if self.acted is None:
+            return None
+        listed = sum(contact_widths(self.sys).values()) if uses_broad_phase(self.sys) else None
+        return None if len(self.acted.contact) == listed else self.acted.contact
+
+    @cached_property
     def contact_forces(self) -> Vec3:
         """Forces of all contacts on the second geom [N], (contacts, batch)."""
-        if self.acted is not None:
-            return vec3(self.acted.contact)
+        if self._acted_contact is not None:
+            return vec3(self._acted_contact)
         return vec3(contact_forces(self.problem, self.motion, self.forces))
 
     @cached_property

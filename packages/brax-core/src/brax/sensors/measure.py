@@ -24,7 +24,8 @@ def sensors(sys: System, state: State, act: jax.Array, external: Force | None = 
     Positions and velocities are those of `state.q` and `state.qd`. Forces and accelerations are
     means over the last step, `state.forces`, if the state has them: states of `spring` and
     `positional` do, for models with a sensor that reads them. Otherwise they are those that the
-    generalized pipeline computes at the state, as MuJoCo does.
+    generalized pipeline computes at the state, as MuJoCo does. So are the forces that `touch` reads
+    of states of `generalized` with a broad phase, whose lists of contacts change in each step.
 
     Args:
         sys: the model.

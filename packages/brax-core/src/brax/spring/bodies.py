@@ -13,10 +13,9 @@ from brax.tree import PerDof
 
 
 class StepVelocities(NamedTuple):
-    """Velocities that move the links over a step."""
+    """Velocities that move the links over a step, in the form of those of `SpringState`."""
 
     vel: Vec3
-    """As in `SpringState`; likewise the fields below."""
     spin: Vec3
     rates: tuple[PerDof, ...]
 

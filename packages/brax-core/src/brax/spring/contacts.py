@@ -197,8 +197,8 @@ def _normal_target(
     deeper = reach - jnp.where(follows, REST_DEPTH, 0.0) * problem.model.gravity * dt
     # A gap may close within one step; of a penetration a share is taken back (Baumgarte 1972).
     push = jnp.where(deeper > 0, sys.baumgarte_erp * deeper, deeper)
-    # A target of -MAX_SPEED is no constraint: an elastic contact that opens only because of another
-    # impact waits for the next step.
+    # A target of -MAX_SPEED is no constraint: an elastic contact that closes only because of
+    # another impact waits for the next step.
     push = jnp.where(later(touch.dist, hits, surface.elasticity), -MAX_SPEED, push)
     if end is None:
         # Restitution reverses the velocity before the step, so that what rests does not bounce.

@@ -19,7 +19,8 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
     `with_tendon_lengths` fills these in. A spring without a `lengthspring` of its own is at rest
     where the springs of the tendon's joints are.
     """
-    springref = {j.name: j.springref for j in joints}
+    # Joints of tendons have one degree of freedom, and so one number, alone or in a vector.
+    springref = {j.name: np.ravel(j.springref)[0] for j in joints}
     rest = []
     for t in tendons:
         # MuJoCo's `springlength` is by default the length at `qpos_spring`.

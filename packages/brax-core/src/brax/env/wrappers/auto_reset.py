@@ -31,6 +31,9 @@ class AutoResetWrapper(Wrapper):
     `info`. Reward, done, metrics and the records of `EpisodeWrapper` stay those of the step that
     ended the episode; the records start again with the next step. `info['terminal_obs']` is the
     true observation after the step, also where `obs` is already that of the next episode.
+
+    Arrays without the batch's axes, such as a counter that all environments of a batch share,
+    belong to no environment. They stay as the step returns them.
     """
 
     def __init__(self, env: Env, reset: Reset = "cached") -> None:
@@ -92,16 +95,17 @@ class AutoResetWrapper(Wrapper):
         """Return the first starts where episodes have ended."""
         now = _start(state, own["first_info"])
         first = {name: own[f"first_{name}"] for name in now}
-        return select(state.done > 0, first, now), own
+        return select(state.done > 0, first, now, shared=now), own
 
     def _start_fresh(self, state: State, own: dict[str, Any]) -> tuple[Start, dict[str, Any]]:
         """Return new starts where episodes have ended, with a `reset` only if any has."""
 
         def restarted(current: Start, key: jax.Array) -> tuple[Start, jax.Array]:
-            now, later = _split(key)
-            fresh = _start(self.env.reset(now))
+            first, later = _split(key)
+            fresh = _start(self.env.reset(first))
             mine = _start(state, fresh["info"])
-            start, key = select(state.done > 0, (fresh, later), (mine, key))
+            now = mine, key
+            start, key = select(state.done > 0, (fresh, later), now, shared=now)
             return start | {"info": current["info"] | start["info"]}, key
 
         def always(done: jax.Array) -> jax.Array:

@@ -41,11 +41,15 @@ class EpisodeWrapper(Wrapper):
     The records are entries of `info`:
 
     - `steps`: steps of the inner environment in this episode, int32.
-    - `termination`, `truncation`: 1 if the episode was ended by its task, or by time.
+    - `termination`: 1 if the episode was ended by its task, or because the simulation diverged.
+    - `truncation`: 1 if it was ended by time.
     - `nan`: 1 if it ended because a number was not finite or beyond `MAX_SANE_NUMBER`. The state
-      then stays as it was before the step, which has no reward.
+      then stays as it was before the step, which has no reward. `termination` is 1 as well, so
+      agents take the value of what would follow as zero.
     - `episode_metrics`: `sum_reward`, `length` and the sum of each metric, in this episode.
     - `episode_done`: the same as `done`.
+
+    They replace entries of these names that the environment's own `reset` makes.
 
     Where a broad phase selects the candidate pairs, the metric `contact_overflow` is one in a step
     in which there were more contacts than selected.
