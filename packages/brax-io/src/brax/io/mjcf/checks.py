@@ -11,7 +11,12 @@ from typing import NamedTuple
 
 from brax.errors import ConfigError, ModelError, closest
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.sources import ModelSource, attached_name, resolve_beside_include
+from brax.io.mjcf.sources import (
+    ModelSource,
+    attached_name,
+    compiler_settings,
+    resolve_beside_include,
+)
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
 _NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
@@ -296,17 +301,12 @@ def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
 
     For the others, MuJoCo is given the path that was found.
     """
-    settings: dict[str, str] = {}
-    for node in source.root.children:
-        settings |= node.attributes if node.tag == "compiler" else {}
+    settings = compiler_settings([n for n in source.root.children if n.tag == "compiler"])
     stripped = settings.get("strippath") == "true"
     for node in walk(source.root):
         if node.tag == "model" and node.section == "asset":
             continue  # its file was read already
-        if node.tag == "compiler" and stripped:
-            node.given["strippath"] = "false"  # the paths that were found must stay whole
-        kind = "texturedir" if node.tag == "texture" else "meshdir"
-        folder = settings.get(kind, settings.get("assetdir", ""))
+        folder = settings.get("texturedir" if node.tag == "texture" else "meshdir", "")
         for key, name in node.attributes.items():
             if key.startswith("file") and name:
                 name = name.replace("\\", "/").rsplit("/", 1)[-1] if stripped else name

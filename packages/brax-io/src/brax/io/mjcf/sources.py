@@ -104,6 +104,22 @@ def directory_of(asset_path: str | os.PathLike[str] | None) -> Path | None:
     return path.parent if _is_file(path) else path
 
 
+def compiler_settings(compilers: Sequence[Node]) -> dict[str, str]:
+    """Return the attributes of the `<compiler>` elements of a text, as MuJoCo merges them.
+
+    Each `assetdir` sets `meshdir` and `texturedir`, but an element's own `meshdir` and `texturedir`
+    win. MuJoCo is given `strippath="false"`, so that the paths that are found stay whole.
+    """
+    settings: dict[str, str] = {}
+    for node in compilers:
+        if "assetdir" in node.attributes:
+            settings |= dict.fromkeys(("meshdir", "texturedir"), node.attributes["assetdir"])
+        settings |= node.attributes
+        if node.attributes.get("strippath") == "true":
+            node.given["strippath"] = "false"
+    return settings
+
+
 def resolve(
     source: ModelSource, node: Node, folder: str, name: str, outside: bool
 ) -> tuple[Path, str]:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from brax.errors import ModelError
 from brax.io._nodes import Node
-from brax.io.mjcf.sources import SCHEME, ModelSource, resolve
+from brax.io.mjcf.sources import SCHEME, ModelSource, compiler_settings, resolve
 from brax.io.urdf import collada, stl
 
 Packages = Mapping[str, str | os.PathLike[str]]
@@ -36,8 +36,11 @@ class Meshes:
         Raises:
             ModelError: listing every file that is missing, or outside the allowed directories.
         """
-        settings = self._settings()
-        folder = settings.get("meshdir", settings.get("assetdir", ""))
+        extensions = [n for n in self.source.root.children if n.tag == "mujoco"]
+        settings = compiler_settings(
+            [n for each in extensions for n in each.children if n.tag == "compiler"]
+        )
+        folder = settings.get("meshdir", "")
         stripped = settings.get("strippath") == "true"
         problems = []
         converted: dict[Path, tuple[str, bytes]] = {}
@@ -56,19 +59,6 @@ class Meshes:
         if problems:
             raise ModelError.of(problems)
         return {name: data for name, data in converted.values() if data}
-
-    def _settings(self) -> dict[str, str]:
-        """Return the attributes of MuJoCo's `<compiler>`."""
-        found: dict[str, str] = {}
-        for extension in self.source.root.children:
-            for node in extension.children if extension.tag == "mujoco" else ():
-                if node.tag == "compiler":
-                    found |= node.attributes
-                    if node.attributes.get("strippath") == "true":
-                        node.given["strippath"] = (
-                            "false"  # the paths that were found must stay whole
-                        )
-        return found
 
     def _read(self, shown: bool) -> Iterator[Node]:
         """Yield the meshes of collision shapes, and those of visuals if `shown`."""
