@@ -16,6 +16,7 @@ Packages = Mapping[str, str | os.PathLike[str]]
 
 _OF_PACKAGES = ("package", "model")
 _CONVERTED = (".dae", ".stl")
+_NEAR = 3  # the directory of the robot's file, its parent and its grandparent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,13 +117,23 @@ class Meshes:
             return Path(os.fsdecode(self.packages[name])), ""
         start = self.source.directory
         above = (start.resolve(), *start.resolve().parents) if start is not None else ()
-        found = next((path for path in above if path.name == name), None)
-        if found is None:
-            return Path(), (
-                f"{node.place}: {node}: package '{name}' is unknown: "
-                f"pass package_paths={{'{name}': ...}}"
-            )
-        return found, ""
+        named = [path for path in above if path.name == name]
+        # A robot's file could otherwise name a package `home` and read any mesh of the user.
+        allowed = [
+            path
+            for path in named
+            if self.outside or path in above[:_NEAR] or (path / "package.xml").is_file()
+        ]
+        if allowed:
+            return allowed[0], ""
+        unknown = f"{node.place}: {node}: package '{name}' is unknown: "
+        if not named:
+            return Path(), f"{unknown}pass package_paths={{'{name}': ...}}"
+        return Path(), (
+            f"{unknown}{named[0]} has no package.xml, and is not the directory of the robot's "
+            f"file, its parent or its grandparent. Pass package_paths={{'{name}': "
+            f"'{named[0]}'}}, or allow_external_assets=True if you trust the model"
+        )
 
 
 def _readable(path: Path) -> tuple[str, bytes]:
