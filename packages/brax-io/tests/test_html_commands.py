@@ -188,6 +188,15 @@ def test_render_shows_runs_side_by_side(run, tmp_path):
     np.testing.assert_allclose(ends, [0.3, 0.6], atol=1e-6)
 
 
+@pytest.mark.parametrize("suffix", [".mp4", ".gif", ".png"])
+def test_runs_side_by_side_are_no_film(run, tmp_path, suffix, capsys):
+    folder, film = run(), tmp_path / f"both{suffix}"
+    beside = ["--beside", str(folder / "checkpoints" / "000100")]
+    assert cli.main(["render", str(folder), "--output", str(film), *beside]) == 2
+    assert "--beside needs a page: let --output name a file" in capsys.readouterr().err
+    assert not film.exists()
+
+
 def test_render_repeats_actions_as_the_agent_was_trained(run):
     folder = run(config={"action_repeat": 2})
     assert cli.main(["render", str(folder), "--steps", "4"]) == 0

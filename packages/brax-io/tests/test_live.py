@@ -111,6 +111,18 @@ def test_a_moment_has_a_row_for_every_contact_that_may_come():
             ["x", "--live", "--seconds", "2", "--output", "a"],
             "--output and --seconds cannot be used",
         ),
+        (
+            ["ant", "--live", "--pipeline", "spring"],
+            "--pipeline can be used only with a model file",
+        ),
+        (
+            [__file__, "--port", "0", "--seed", "3"],
+            "--port and --seed can be used only with --live",
+        ),
+        (
+            [__file__, "--forces", "--output", "a.MP4"],
+            "--forces needs a page: let --output name a file that ends in .html, not '.MP4'",
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_refused(args, complaint, capsys):
