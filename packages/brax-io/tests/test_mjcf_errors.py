@@ -230,6 +230,13 @@ ROWS = {
         ),
         r"^model.xml:4: <camera name='c'> has 1000000 pixels \(limit 524288\)$",
     ),
+    "a camera that is measured no number of times": (
+        model(
+            HINGE + GEOM + '<camera name="c" resolution="10 10"/>',
+            after='<sensor><rangefinder camera="c" nsample="nan"/></sensor>',
+        ),
+        r"^model.xml:6: <rangefinder> nsample: nan is not finite$",
+    ),
     "B44 user numbers": (
         model(before='<size nuser_geom="1000000" nuser_jnt="10001"/>'),
         r"<size> nuser_jnt is 10001 \(limit 10000\).*model.xml:1: <size> nuser_geom is 1000000",

@@ -230,12 +230,12 @@ def _too_large(root: Node) -> Iterator[str]:
     samples = sum(_product(n.attributes.get("nsample", "1")) for n in rangefinders)
     for node in walk(root):
         kind, number = _memory(node)
-        limit = _MEMORY_LIMITS[kind]
+        limit: float = _MEMORY_LIMITS[kind]
         if node.tag == "camera" and rangefinders:
             kind, number = "pixels", _product(node.attributes.get("resolution", ""))
-            limit = int(_MAX_RANGEFINDER_PIXELS // samples)
+            limit = _MAX_RANGEFINDER_PIXELS // samples
         if number > limit and not any(_over_limit(node)):
-            yield f"{node.place}: {node} has {number:.0f} {kind} (limit {limit})"
+            yield f"{node.place}: {node} has {number:.0f} {kind} (limit {limit:.0f})"
 
 
 def _memory(node: Node) -> tuple[str, float]:
