@@ -212,6 +212,11 @@ def test_render_carries_memory_from_action_to_action(run):
     np.testing.assert_allclose(arrays["series/reward"], [0, 0, 0, 0.1, 0.1, 0.2, 0.2], atol=1e-6)
 
 
+def test_a_live_episode_that_begins_with_a_state_that_is_not_finite_is_an_error(run, capsys):
+    assert cli.main(["view", str(run(lost_at=0)), "--live"]) == 2
+    assert "not finite" in capsys.readouterr().err
+
+
 def test_a_live_agent_forgets_at_the_end_of_an_episode(run):
     """Steps of 0, 0.1, ... pass 2 with the seventh; in the first moment there is no action yet."""
     source = live_source.source(str(run(trainer="remembering")), "resting", 0)
