@@ -83,7 +83,7 @@ def read(
     Raises:
         ModelError: if it is not a model's text, or includes a file that is not allowed.
     """
-    source = ModelSource(name, directory, _document(_xml.decode(text, name), name, root))
+    source = ModelSource(name, directory, document(_xml.decode(text, name), name, root))
     if attaching is not None:
         source.files, source.within = attaching.files, attaching.within or attaching.directory
     if root == "mujoco":
@@ -194,7 +194,7 @@ def _read_bytes(path: Path) -> bytes:
         raise ModelError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _document(text: str, name: str, tag: str) -> Node:
+def document(text: str, name: str, tag: str) -> Node:
     """Return the root of a whole model's text, after checking its tag."""
     if not text.strip():
         raise ModelError(f"{name}: model is empty: expected {_FORMATS[tag]}")
