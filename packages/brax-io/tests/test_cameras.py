@@ -65,6 +65,27 @@ def test_they_stand_where_mujocos_do(f64):
     np.testing.assert_allclose(sys.cam_fovy, model.cam_fovy)
 
 
+def test_what_they_track_from_is_the_reference_and_not_the_initial_state(f64):
+    """Both joints have a reference other than 0; `init_qpos` turns the trunk and bends them."""
+    text = ARM.replace('<joint axis="0 1 0"/>', '<joint axis="0 1 0" ref="20"/>')
+    start = np.array([0.1, 0.2, 0.3, 0.5, 0.5, -0.5, 0.5, 0.7, -0.4])
+    numeric = f'<custom><numeric name="init_qpos" data="{" ".join(map(str, start))}"/></custom>'
+    sys = mjcf.loads(text.replace("</mujoco>", f"{numeric}</mujoco>"))
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qpos = start
+    mujoco.mj_forward(model, data)
+    x, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(model.nv))
+    np.testing.assert_allclose(x.pos[0], start[:3], atol=1e-12)
+    for c, name in enumerate(sys.camera_names):
+        found = camera_poses(sys, c, jax.tree.map(lambda leaf: leaf[None], x))
+        turn = np.zeros(9)
+        mujoco.mju_quat2Mat(turn, np.array(found.rot[0]))
+        close: Any = dict(atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(found.pos[0], data.cam_xpos[c], **close)
+        np.testing.assert_allclose(turn, data.cam_xmat[c], **close)
+
+
 @pytest.mark.parametrize("mode", ["targetbody", "targetbodycom"])
 def test_one_without_a_target_stays_as_it_is(f64, mode):
     """In the world and on a body, as MuJoCo has it."""

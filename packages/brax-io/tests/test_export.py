@@ -224,6 +224,16 @@ def test_a_policy_that_reads_images_is_refused_as_such(kind):
         export.to_numpy(policy, size)
 
 
+def test_names_of_observations_may_begin_with_an_underscore():
+    """The action is x + 10 _x + 100 __y, each of one number."""
+    sizes = {"x": 1, "_x": 1, "__y": 1}
+    policy = export.to_numpy(
+        lambda obs, _: (obs["x"] + 10 * obs["_x"] + 100 * obs["__y"], {}), sizes
+    )
+    values = {"x": np.ones(1), "_x": np.full(1, 2.0), "__y": np.full(1, 3.0)}
+    np.testing.assert_array_equal(policy(values), [321])
+
+
 def test_other_files_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"written to \.py or \.onnx\. Did you mean '\.onnx'"):
         export.save(tmp_path / "policy.onn", linear, WIDTH)

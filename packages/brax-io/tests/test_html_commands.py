@@ -188,6 +188,15 @@ def test_render_shows_runs_side_by_side(run, tmp_path):
     np.testing.assert_allclose(ends, [0.3, 0.6], atol=1e-6)
 
 
+@pytest.mark.parametrize("suffix", [".mp4", ".gif", ".png"])
+def test_runs_side_by_side_are_no_film(run, tmp_path, suffix, capsys):
+    folder, film = run(), tmp_path / f"both{suffix}"
+    beside = ["--beside", str(folder / "checkpoints" / "000100")]
+    assert cli.main(["render", str(folder), "--output", str(film), *beside]) == 2
+    assert "--beside needs a page: let --output name a file" in capsys.readouterr().err
+    assert not film.exists()
+
+
 def test_render_repeats_actions_as_the_agent_was_trained(run):
     folder = run(config={"action_repeat": 2})
     assert cli.main(["render", str(folder), "--steps", "4"]) == 0
@@ -201,6 +210,11 @@ def test_render_carries_memory_from_action_to_action(run):
     assert cli.main(["render", str(folder), "--steps", "6"]) == 0
     _, arrays = unpack((folder / "rollout.html").read_text("utf-8"))
     np.testing.assert_allclose(arrays["series/reward"], [0, 0, 0, 0.1, 0.1, 0.2, 0.2], atol=1e-6)
+
+
+def test_a_live_episode_that_begins_with_a_state_that_is_not_finite_is_an_error(run, capsys):
+    assert cli.main(["view", str(run(lost_at=0)), "--live"]) == 2
+    assert "not finite" in capsys.readouterr().err
 
 
 def test_a_live_agent_forgets_at_the_end_of_an_episode(run):

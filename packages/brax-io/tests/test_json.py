@@ -213,6 +213,14 @@ def changed(system, path, value):
         ("keyframe_names", ["up"], r"keyframes\.q: expected shape \(1, 12\), got \(2, 12\)"),
         ("keyframes.ctrl.shape", [3, 2], r"keyframes\.ctrl: expected shape \(2, 3\), got"),
         ("link", [], r"system\.link: expected an object"),
+        ("equality_pair", [], r"system\.equality_pair: expected \d+ entries, got 0"),
+        ("geom_grid", [], r"system\.geom_grid: expected \d+ entries, got 0"),
+        ("geom_types.0", {"actuator": "affine"}, r"system\.geom_types: expected geometry_type"),
+        ("collisions.0", {"actuator": "affine"}, r"collisions\[0\]: expected geoms and their"),
+        ("collisions.0.collider", {"actuator": "affine"}, r"collisions\[0\]: expected geoms and"),
+        ("opt.timestep.dtype", "U2000000000", r"opt\.timestep: contains something else than"),
+        ("opt.timestep.dtype", "float128", r"opt\.timestep: contains something else than"),
+        ("opt.timestep.dtype", ">f4", r"opt\.timestep: contains something else than numbers"),
     ],
 )
 def test_what_is_wrong_is_named(system, path, value, said):

@@ -86,6 +86,30 @@ def test_a_late_page_gets_what_it_missed_and_no_more():
         frames.close()
 
 
+def test_an_open_page_is_let_go_when_the_simulation_ends():
+    """A page that is open gets all twenty frames after the first one, and then its stream ends."""
+    told: list[Any] = []
+    quick = live.Source(walker(), 0.02, "short", itertools.islice(gliding(), 21))
+    served = threading.Thread(target=live.serve, args=(quick, 0, told.append), daemon=True)
+    served.start()
+    until(lambda: told)
+    status, answer = ask(told[0], "/frames")
+    content, deadline = b"", time.monotonic() + 20
+    while chunk := answer.read1():
+        assert time.monotonic() < deadline, "the stream has no end"
+        content += chunk
+    assert (status, content.count(b"data: ")) == (200, 20)
+    served.join(20)
+    assert not served.is_alive()
+
+
+def test_browsers_leave_out_the_default_port():
+    with live.Server() as server:
+        assert "127.0.0.1" not in server.hosts
+        server.server_port = 80
+        assert server.hosts == ("127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost")
+
+
 def test_a_port_in_use_is_refused(address):
     port = int(address.split(":")[-1].strip("/"))
     with pytest.raises(ConfigError, match=f"cannot listen at port {port}: .*0 for any"):
@@ -110,6 +134,18 @@ def test_a_moment_has_a_row_for_every_contact_that_may_come():
         (
             ["x", "--live", "--seconds", "2", "--output", "a"],
             "--output and --seconds cannot be used",
+        ),
+        (
+            ["ant", "--live", "--pipeline", "spring"],
+            "--pipeline can be used only with a model file",
+        ),
+        (
+            [__file__, "--port", "0", "--seed", "3"],
+            "--port and --seed can be used only with --live",
+        ),
+        (
+            [__file__, "--forces", "--output", "a.MP4"],
+            "--forces needs a page: let --output name a file that ends in .html, not '.MP4'",
         ),
     ],
 )

@@ -223,6 +223,20 @@ ROWS = {
         ),
         r"^model.xml:4: <camera name='c'> has 900000000 pixels \(limit 4194304\)$",
     ),
+    "a camera that is measured often": (
+        model(
+            HINGE + GEOM + '<camera name="c" resolution="1000 1000"/>',
+            after='<sensor><rangefinder camera="c" nsample="7"/><rangefinder camera="c"/></sensor>',
+        ),
+        r"^model.xml:4: <camera name='c'> has 1000000 pixels \(limit 524288\)$",
+    ),
+    "a camera that is measured no number of times": (
+        model(
+            HINGE + GEOM + '<camera name="c" resolution="10 10"/>',
+            after='<sensor><rangefinder camera="c" nsample="nan"/></sensor>',
+        ),
+        r"^model.xml:6: <rangefinder> nsample: nan is not finite$",
+    ),
     "B44 user numbers": (
         model(before='<size nuser_geom="1000000" nuser_jnt="10001"/>'),
         r"<size> nuser_jnt is 10001 \(limit 10000\).*model.xml:1: <size> nuser_geom is 1000000",
@@ -270,6 +284,57 @@ ROWS = {
     "B44 height field": (
         model(before='<asset><hfield name="t" nrow="40000" ncol="40000" size="1 1 1 1"/></asset>'),
         r"<hfield name='t'> has 1600000000 pixels",
+    ),
+    "images in all": (
+        model(
+            before="<asset>" + '<texture builtin="flat" width="3000" type="cube"/>' * 2 + "</asset>"
+        ),
+        r"^model.xml: model has 108000000 pixels in all, copies counted \(limit 67108864\)$",
+    ),
+    "built-in mesh": (
+        model(before='<asset><mesh name="m" builtin="plate" params="20000 30000"/></asset>'),
+        r"^model.xml:1: <mesh name='m'> has 600000000 vertices \(limit 262144\)$",
+    ),
+    "built-in mesh of one resolution": (
+        model(before='<asset><mesh name="m" builtin="supersphere" params="999 1 1"/></asset>'),
+        r"^model.xml:1: <mesh name='m'> has 998001 vertices \(limit 262144\)$",
+    ),
+    "built-in meshes in all": (
+        model(
+            before="<asset>" + '<mesh builtin="wedge" params="400 500 30 30 0"/>' * 5 + "</asset>"
+        ),
+        r"^model.xml: model has 1000000 vertices in all, copies counted \(limit 262144\)$",
+    ),
+    "history": (
+        model(after='<actuator><motor joint="j" nsample="10000000"/></actuator>'),
+        r"^model.xml:6: <motor> nsample is 10000000 \(limit 1024\)$",
+    ),
+    "history by default": (
+        model(before='<default><general nsample="10000000"/></default>'),
+        r"^model.xml:1: <general> nsample is 10000000 \(limit 1024\)$",
+    ),
+    "history of a wide sensor": (
+        model(after='<sensor><user dim="1000000" nsample="1000"/></sensor>'),
+        r"^model.xml:6: <user> has 1000000000 numbers \(limit 1048576\)$",
+    ),
+    "sensors in all": (
+        model(after="<sensor>" + '<user dim="1000000"/>' * 3 + "</sensor>"),
+        r"^model.xml: model has 3000000 numbers in all, copies counted \(limit 1048576\)$",
+    ),
+    "sensors of what is replicated": (
+        model(
+            HINGE + GEOM + '<replicate count="2000"><site name="s"/></replicate>',
+            after='<sensor><user objtype="site" objname="s" dim="1000"/></sensor>',
+        ),
+        r"^model.xml: model has 2000000 numbers in all, copies counted \(limit 1048576\)$",
+    ),
+    "grid of touch sensors": (
+        model(
+            after='<sensor><plugin plugin="mujoco.sensor.touch_grid" objtype="site" objname="s">'
+            '<config key="size" value="9000 9000"/><config key="nchannel" value="3"/></plugin>'
+            "</sensor>"
+        ),
+        r"^model.xml:6: <plugin> has 243000000 numbers \(limit 1048576\)$",
     ),
     "B44 deep": ("<mujoco>" + "<body>" * 600, r"^model.xml:1: elements are nested deeper than 500"),
 }

@@ -120,6 +120,31 @@ def test_paths_from_windows(tmp_path, file, compiler):
     assert mujoco.MjModel.from_xml_path(str(path)).body_mass[1] == pytest.approx(1000)
 
 
+@pytest.mark.parametrize(
+    "compilers",
+    [
+        '<compiler meshdir="parts"/><compiler assetdir="parts/small"/>',
+        '<compiler assetdir="parts"/><compiler meshdir="parts/small"/>',
+        '<compiler meshdir="parts" assetdir="parts/small"/>',
+        '<compiler meshdir="parts"/><compiler texturedir="parts/small"/>',
+        '<compiler meshdir="parts"/><compiler assetdir=""/>',
+    ],
+)
+def test_several_compilers_name_the_directory_of_meshes_as_in_mujoco(tmp_path, compilers):
+    """Tetrahedra of three sizes have one file name."""
+    (tmp_path / "parts" / "small").mkdir(parents=True)
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    for folder, size in (("parts", 1), ("parts/small", 2), ("", 3)):
+        lines = [f"v {x} {y} {z}" for x, y, z in size * points]
+        lines += ["f 1 3 2", "f 1 2 4", "f 1 4 3", "f 2 3 4"]
+        (tmp_path / folder / "t.obj").write_text("\n".join(lines))
+    asset = f'{compilers}<asset><mesh name="m" file="t.obj"/></asset>'
+    solid = '<body><joint/><geom type="mesh" mesh="m"/></body>'
+    path = write(tmp_path, main=world(solid, asset))
+    truth = mujoco.MjModel.from_xml_path(str(path)).body_mass[1]
+    np.testing.assert_allclose(mjcf.load(path).link.inertia.mass[0], truth, rtol=1e-6)
+
+
 def test_every_kind_of_file_may_have_a_path_from_windows(tmp_path):
     path = shop(tmp_path)
     (tmp_path / "parts" / "grey.png").write_bytes(PICTURE)

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from brax.errors import ModelError
 from brax.io import mjcf
 
 SPELLINGS = {
@@ -153,3 +154,16 @@ def test_fuse_bodies_lets_mujoco_fuse():
     fused = mujoco.MjModel.from_xml_string(mjcf.fuse_bodies(text))
     assert [fused.body(i).name for i in range(fused.nbody)] == ["world", "arm"]
     assert mjcf.loads(mjcf.fuse_bodies(text)).link_names == ("arm",)
+
+
+def test_fuse_bodies_reads_what_load_reads():
+    """Comments hold `--`, and names hold `<`. A DOCTYPE is an error: it could define entities."""
+    text = """<mujoco><!-- a -- b --><worldbody><body name="a<b"><joint/><geom size=".1"/>
+<body name="c&amp;d"><geom size=".2"/></body></body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(mjcf.fuse_bodies(text))
+    assert (model.nbody, model.body(1).name) == (2, "a<b")
+    entity = '<!DOCTYPE mujoco [<!ENTITY e "e">]><mujoco model="&e;"/>'
+    with pytest.raises(ModelError, match=r"model\.xml:1: DOCTYPE is not allowed"):
+        mjcf.fuse_bodies(entity)
+    with pytest.raises(ModelError, match="root is <robot>"):
+        mjcf.fuse_bodies("<robot/>")

@@ -372,6 +372,61 @@ def test_two_trajectories_go_by_one_clock(browser, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_key_acts_once_on_the_clock_of_two_viewers_and_on_the_view_of_each(browser, tmp_path):
+    """Nothing has the focus, so both viewers get the keys."""
+    path = tmp_path / "two.html"
+    pair = {name: html.Trajectory(walker(), walk(41)) for name in ("first", "second")}
+    html.save_compare(path, pair)
+    context = browser.new_context(viewport={"width": 1000, "height": 420})
+    visit = Visit(context, path.as_uri())
+    page = visit.page
+    page.wait_for_selector(".brax-viewer[data-state=ready] >> nth=1")
+
+    def settle(frame):
+        for i in range(2):
+            row = page.locator(".bx-readout dt:text-is('frame') + dd").nth(i)
+            row.filter(has_text=f"{frame} of 41").wait_for(timeout=20_000)
+
+    for key, frame in (("ArrowRight", 2), ("PageDown", 12), ("ArrowLeft", 11), ("End", 41)):
+        page.keyboard.press(key)
+        settle(frame)
+    page.keyboard.press("+")
+    speeds = page.get_by_label("Speed")
+    page.wait_for_timeout(200)
+    assert [speeds.nth(i).input_value() for i in range(2)] == ["2", "2"]
+    page.keyboard.press("Space")
+    for i in range(2):
+        page.get_by_role("button", name="Pause").nth(i).wait_for(timeout=20_000)
+    themes = [v.get_attribute("data-theme") for v in page.locator(".brax-viewer").all()]
+    page.keyboard.press("t")
+    others = [v.get_attribute("data-theme") for v in page.locator(".brax-viewer").all()]
+    assert all(a != b for a, b in zip(themes, others, strict=True))
+    assert visit.complaints == []
+    context.close()
+
+
+@pytest.mark.slow
+def test_names_of_metrics_and_joints_may_be_those_of_other_rows(browser, tmp_path):
+    path = tmp_path / "names.html"
+    rows = np.arange(41.0)
+    system = walker().replace(joint_names=("root", "position", "swing", "lift"))
+    html.save(path, system, walk(41), series={"time": rows + 100, "frame": rows + 200})
+    context = browser.new_context(viewport={"width": 1000, "height": 420})
+    visit = Visit(context, path.as_uri())
+    visit.act(visit.page.locator(".bx-scrub").fill, "20")
+
+    def read(card, name):
+        return visit.page.locator(f"{card} dt:text-is('{name}') + dd").all_inner_texts()
+
+    assert read(".bx-readout", "time") == ["1.00 s", "120.000"]
+    assert read(".bx-readout", "frame") == ["21 of 41", "220.000"]
+    visit.act(visit.page.locator(".bx-links").get_by_role("button", name="leg").click)
+    assert read(".bx-inspector", "position") == ["1.300 0.000 0.240", "0.421 rad (24°)"]
+    assert visit.complaints == []
+    context.close()
+
+
+@pytest.mark.slow
 def test_a_browser_that_cannot_draw_says_so(launch, tmp_path):
     html.save(tmp_path / "a.html", walker(), walk(2))
     page = launch("--disable-3d-apis").new_page()

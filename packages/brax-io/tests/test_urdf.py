@@ -278,6 +278,24 @@ def test_packages_are_found_where_they_are_given_or_above_the_file(tmp_path):
         urdf.loads(MESH.format("package://robot/meshes/a.obj"))
 
 
+def test_a_far_directory_is_a_package_only_with_its_manifest(tmp_path):
+    """`tmp_path/home` is four levels above the robot: any file below it would be within reach."""
+    home = tmp_path / "home"
+    near = home / "ann" / "got"
+    near.mkdir(parents=True)
+    for folder in (home, near):
+        (folder / "a.obj").write_text(TETRAHEDRON)
+    assert loaded("package://got/a.obj", near).num_links() == 2  # the grandparent of the file
+    name = "package://home/a.obj"
+    said = loaded(name, near)
+    assert f"package 'home' is unknown: {home} has no package.xml" in said
+    assert f"package_paths={{'home': '{home}'}}, or allow_external_assets=True" in said
+    assert loaded(name, near, package_paths={"home": home}).num_links() == 2
+    assert loaded(name, near, allow_external_assets=True).num_links() == 2
+    (home / "package.xml").write_text("<package/>")
+    assert loaded(name, near).num_links() == 2
+
+
 def test_addresses_of_meshes(tmp_path):
     """Addresses of Gazebo's models and of files work; other schemes are rejected by name."""
     meshes = tmp_path / "robot" / "urdf" / "my meshes"

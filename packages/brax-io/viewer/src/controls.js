@@ -45,13 +45,11 @@ export class Controls {
   }
 
   readout() {
-    this.values = new Map();
     this.numbers = this.series.filter(([, { shape }]) => shape.length === 1);
-    const rows = ["time", "frame", ...this.numbers.map(([name]) => name)].map((name) => {
-      const value = element("dd");
-      this.values.set(name, value);
-      return [element("dt", {}, name), value];
-    });
+    const names = ["time", "frame", ...this.numbers.map(([name]) => name)];
+    const rows = names.map((name) => [element("dt", {}, name), element("dd")]);
+    // A series may have the name "time" or "frame" too, so values are found by their place, not by name.
+    [this.timeText, this.frameText, ...this.numberTexts] = rows.map(([, value]) => value);
     return element(
       "section",
       { class: "bx-card bx-readout", "aria-label": "Readout" },
@@ -287,10 +285,11 @@ export class Controls {
     this.playButton.setAttribute("aria-label", playing ? "Pause" : "Play");
     this.scrub.value = String(this.player.frame);
     this.clock.textContent = `${time.toFixed(2)} / ${end.toFixed(2)} s`;
-    this.values.get("time").textContent = `${time.toFixed(2)} s`;
-    this.values.get("frame").textContent = `${first + frame + 1} of ${first + this.model.frames}`;
-    for (const [name, values] of this.numbers)
-      this.values.get(name).textContent = values.data[frame].toFixed(3);
+    this.timeText.textContent = `${time.toFixed(2)} s`;
+    this.frameText.textContent = `${first + frame + 1} of ${first + this.model.frames}`;
+    this.numbers.forEach(([, values], i) => {
+      this.numberTexts[i].textContent = values.data[frame].toFixed(3);
+    });
     this.plot?.draw();
     this.inspector.update(frame);
     if (!this.plotDetails?.open) return;

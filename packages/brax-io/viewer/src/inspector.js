@@ -24,22 +24,17 @@ export class Inspector {
     if (link < 0) return;
     this.name.textContent = this.model.links[link];
     this.joints = this.model.joints.filter((joint) => joint.link === link);
-    this.values = new Map();
-    const parent = this.model.links[this.model.parents[link]] ?? "world";
-    this.table.replaceChildren(
-      ...this.row("parent", parent),
-      ...this.row("mass", `${shorten(this.model.masses[link])} kg`),
-      ...this.row("position", ""),
-      ...this.row("rotation", ""),
-      ...this.joints.flatMap((joint) => this.row(joint.name, "", describe(joint))),
-    );
+    const rows = [
+      row("parent", this.model.links[this.model.parents[link]] ?? "world"),
+      row("mass", `${shorten(this.model.masses[link])} kg`),
+      row("position", ""),
+      row("rotation", ""),
+      ...this.joints.map((joint) => row(joint.name, "", describe(joint))),
+    ];
+    // A joint may have the name "position" too, so values are found by their place, not by name.
+    [, , this.position, this.rotation, ...this.jointTexts] = rows.map(([, value]) => value);
+    this.table.replaceChildren(...rows.flat());
     this.update(frame);
-  }
-
-  row(name, text, title = name) {
-    const value = element("dd", {}, text);
-    this.values.set(name, value);
-    return [element("dt", { title }, name), value];
   }
 
   update(frame) {
@@ -47,15 +42,19 @@ export class Inspector {
     const { pos, rot, q } = this.model.arrays;
     const at = frame * this.model.links.length + this.link;
     const place = [...pos.data.subarray(3 * at, 3 * at + 3)];
-    this.values.get("position").textContent = place.map((x) => x.toFixed(3)).join(" ");
+    this.position.textContent = place.map((x) => x.toFixed(3)).join(" ");
     const turn = [...rot.data.subarray(4 * at, 4 * at + 4)];
-    this.values.get("rotation").textContent = turn.map((x) => x.toFixed(2)).join(" ");
-    for (const joint of this.joints) {
+    this.rotation.textContent = turn.map((x) => x.toFixed(2)).join(" ");
+    this.joints.forEach((joint, i) => {
       const start = frame * q.shape[1] + joint.q[0];
       const numbers = q.data.subarray(start, start + joint.q[1]);
-      this.values.get(joint.name).textContent = coordinates(joint, numbers);
-    }
+      this.jointTexts[i].textContent = coordinates(joint, numbers);
+    });
   }
+}
+
+function row(name, text, title = name) {
+  return [element("dt", { title }, name), element("dd", {}, text)];
 }
 
 // Describes a joint: its name, type and range.

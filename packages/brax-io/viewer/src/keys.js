@@ -6,12 +6,9 @@ const LAST = 1e9; // larger than any frame; `seek` clamps it
 const TURN = Math.PI / 24; // rotation of the camera by one press [rad]
 const ZOOM = 1.1; // change of its distance by one press, as a factor
 
-// Each entry: the keys by the browser's names, a description, and the action.
-function actions(controls) {
-  const { player, stage } = controls;
-  const by = (steps) => () => controls.seek(player.frame + steps);
-  const turn = (left, up) => () => stage.camera.turn(left * TURN, up * TURN);
-  const marks = (name) => () => controls.switches[name]?.click();
+// The actions on the clock. Each entry: the keys by the browser's names, a description, and the action.
+function clockActions(controls) {
+  const by = (steps) => () => controls.seek(controls.player.frame + steps);
   return [
     [[" "], "play or pause", () => controls.toggle()],
     [["ArrowLeft"], "one frame back", by(-1)],
@@ -22,6 +19,15 @@ function actions(controls) {
     [["End"], "last frame", () => controls.seek(LAST)],
     [["-"], "slower", () => controls.changeSpeed(-1)],
     [["+", "="], "faster", () => controls.changeSpeed(1)],
+  ];
+}
+
+// The other actions, in the same form.
+function viewActions(controls) {
+  const { stage } = controls;
+  const turn = (left, up) => () => stage.camera.turn(left * TURN, up * TURN);
+  const marks = (name) => () => controls.switches[name]?.click();
+  return [
     [["c"], "contacts", marks("contacts")],
     [["o"], "contact forces", marks("forces")],
     [["j"], "joints", marks("joints")],
@@ -45,7 +51,8 @@ const SHOWN = { " ": "Space", ArrowLeft: "←", ArrowRight: "→", "-": "−" };
 
 export class Keys {
   constructor(controls) {
-    this.actions = actions(controls);
+    this.clock = clockActions(controls);
+    this.actions = [...this.clock, ...viewActions(controls)];
     const rows = this.actions.flatMap(([[key], words]) => [
       element("dt", {}, element("kbd", {}, SHOWN[key] ?? key)),
       element("dd", {}, words),
@@ -62,7 +69,9 @@ export class Keys {
     if (event.ctrlKey || event.metaKey || event.altKey) return false; // shortcuts of the browser
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const found = this.actions.find(([keys]) => keys.includes(key));
-    found?.[2]();
+    // Before one of them has the focus, viewers side by side all get a key. It must act only once on their
+    // common clock: the first viewer prevents the default.
+    if (!(event.defaultPrevented && this.clock.includes(found))) found?.[2]();
     return Boolean(found);
   }
 }

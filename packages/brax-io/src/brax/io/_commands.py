@@ -65,6 +65,8 @@ def render(
 
     record = rollout.find_run(run)
     target = _writable(output or record.folder / "rollout.html")
+    if beside:
+        _reject_film(target, "--beside")
     # All runs are found before the first episode is computed, so that a wrong path fails at once.
     runs = {path: rollout.find_run(path) for path in (run, *beside)}
     episodes = [rollout.episode(each, path, steps, seed) for path, each in runs.items()]
@@ -84,25 +86,27 @@ def render(
     callback=_is_number,
     help="Duration of the motion [s].  [default: 5]",
 )
-@click.option("--pipeline", default="generalized", show_default=True, help="The physics pipeline.")
+@click.option("--pipeline", help="The physics pipeline of a model.  [default: generalized]")
 @click.option("--keyframe", default="", metavar="NAME", help="The keyframe to start from.")
 @click.option("--forces", is_flag=True, help="Also show the contact forces.")
 @click.option("--live", is_flag=True, help="Serve a page that shows the motion in real time.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port of --live; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port of --live; 0 takes a free one.  [default: 0]",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed of --live.")
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed of --live.  [default: 0]")
 @_open
 def view(
     target: str,
     output: Path | None,
     seconds: float | None,
-    pipeline: str,
+    pipeline: str | None,
     keyframe: str,
     forces: bool,
     live: bool,
-    port: int,
-    seed: int,
+    port: int | None,
+    seed: int | None,
     show: bool,
 ) -> None:
     """Show the motion of a model file, TARGET, with all of its actuators off.
@@ -118,25 +122,46 @@ def view(
     """
     from brax.io.viewer import rollout
 
+    model, engine = Path(target), pipeline or "generalized"
     if live:
-        _reject_with_live(output=output, seconds=seconds, forces=forces or None)
-        _serve(target, pipeline, keyframe, port, seed, show)
+        _reject(
+            "cannot be used with --live, which writes no file",
+            output=output,
+            seconds=seconds,
+            forces=forces or None,
+        )
+        if not model.is_file():
+            _reject(f"can be used only with a model file, not '{target}'", pipeline=pipeline)
+        _serve(target, engine, keyframe, port or 0, seed or 0, show)
         return
-    model = Path(target)
     if not model.is_file():
         raise ConfigError(f"there is no file '{target}'; runs and environments need --live")
+    _reject("can be used only with --live", port=port, seed=seed)
     path = _writable(output or Path(model.stem + ".html"))
+    if forces:
+        _reject_film(path, "--forces")
     rollout.reader(model)  # rejects an unknown suffix before anything is said
     seconds = seconds or 5.0
-    click.echo(f"compiling {pipeline}, then simulating {seconds:g} s of {model.name}", err=True)
-    rollout.passive(model, seconds, pipeline, keyframe, forces).save(path)
+    click.echo(f"compiling {engine}, then simulating {seconds:g} s of {model.name}", err=True)
+    rollout.passive(model, seconds, engine, keyframe, forces).save(path)
     _finish(path, show)
 
 
-def _reject_with_live(**options: object) -> None:
+def _reject(why: str, **options: object) -> None:
+    """Reject the options that are given."""
     given = [f"--{name}" for name, value in options.items() if value is not None]
     if given:
-        raise ConfigError(f"{' and '.join(given)} cannot be used with --live, which writes no file")
+        raise ConfigError(f"{' and '.join(given)} {why}")
+
+
+def _reject_film(path: Path, option: str) -> None:
+    from brax.io.viewer import rollout
+
+    if rollout.is_film(path):
+        raise ConfigError(
+            f"{option} needs a page: let --output name a file that ends in .html, not "
+            f"'{path.suffix}'"
+        )
 
 
 def _serve(target: str, pipeline: str, keyframe: str, port: int, seed: int, show: bool) -> None:

@@ -33,17 +33,22 @@ def model_kinds() -> dict[str, Any]:
 
 def inconsistent(system: System) -> list[str]:
     """Return the inconsistencies of a system, one sentence each."""
-    # Shapes are compared only once types and counts are right, because they follow from these.
-    return [*_mistyped(system), *_miscounted(system), *_dangling(system)] or _misshapen(system)
+    # References are followed, and shapes compared, only once types and counts are right.
+    return [*_mistyped(system), *_miscounted(system)] or _dangling(system) or _misshapen(system)
 
 
 def _mistyped(system: System) -> list[str]:
     """Return the registered objects whose kind does not match their field."""
-    return [
+    wrong = [
         f"system.{name}: expected {kind}, got {found!r:.60}"
         for name, kind in _KIND_OF.items()
         for found in np.atleast_1d(np.array(getattr(system, name), object))
         if not isinstance(found, model_kinds()[kind])
+    ]
+    return wrong + [
+        f"system.collisions[{i}]: expected geoms and their collider, got {group!r:.60}"
+        for i, group in enumerate(system.collisions)
+        if not isinstance(getattr(group, "collider", None), model_kinds()["collider"])
     ]
 
 

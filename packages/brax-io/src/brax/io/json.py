@@ -29,6 +29,8 @@ from brax.io._json_check import inconsistent, model_kinds
 SYSTEM_FORMAT_VERSION = 1
 """Version of the layout; a reader rejects newer ones."""
 
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -190,13 +192,19 @@ class _Reader:
     def _array(self, value: object, place: str) -> Any:
         if not isinstance(value, dict) or set(value) != {"dtype", "shape", "values"}:
             return self._reject(f"{place}: expected an array with dtype, shape and values")
-        values = value["values"]
+        values, dtype = value["values"], value["dtype"]
+        # Checked before there is an array, because one of long texts would fill the memory.
+        if dtype not in _DTYPES:
+            return self._reject(
+                f"{place}: contains something else than numbers: dtype {dtype!r:.60}; "
+                f"allowed are {', '.join(_DTYPES)}"
+            )
         try:
             numbers = [_INFINITE.get(x, x) if isinstance(x, str) else x for x in values]
-            array = np.array(numbers, np.dtype(value["dtype"])).reshape(value["shape"])
+            array = np.array(numbers, dtype).reshape(value["shape"])
         except (TypeError, ValueError, OverflowError) as error:
             return self._reject(f"{place}: not an array of numbers: {error}")
-        if array.dtype.kind not in "biuf" or np.isnan(array).any():
+        if np.isnan(array).any():
             return self._reject(f"{place}: contains something else than numbers")
         return jnp.asarray(array)
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -52,6 +53,12 @@ class Server(ThreadingHTTPServer):
         Raises:
             ConfigError: if it cannot listen there.
         """
+        self.page = b""
+        self._news = threading.Condition()
+        self._rows: collections.deque[bytes] = collections.deque(maxlen=MAX_QUEUED_FRAMES)
+        self._count = 0
+        self._watching = 0
+        self._closed = False
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -59,16 +66,21 @@ class Server(ThreadingHTTPServer):
                 f"cannot listen at port {port}: {error.strerror}. Choose another, or 0 for any "
                 "that is free"
             ) from error
-        self.page = b""
-        self._news = threading.Condition()
-        self._rows: collections.deque[bytes] = collections.deque(maxlen=MAX_QUEUED_FRAMES)
-        self._count = 0
-        self._watching = 0
+
+    def server_close(self) -> None:
+        """Close the socket, and end the streams of the open pages."""
+        with self._news:
+            self._closed = True
+            self._news.notify_all()
+        super().server_close()
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The values of the `Host` header that are accepted."""
-        return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
+        names = (HOST, "localhost")
+        # Browsers leave out the default port of HTTP.
+        bare = names if self.server_port == HTTP_PORT else ()
+        return (*(f"{name}:{self.server_port}" for name in names), *bare)
 
     def publish(self, numbers: Mapping[str, np.ndarray]) -> None:
         """Send a frame, arrays of the same shape as those of `live_page`, to every open page."""
@@ -88,7 +100,9 @@ class Server(ThreadingHTTPServer):
             return self._news.wait_for(lambda: self._watching > 0, timeout=IDLE_POLL_SECONDS)
 
     def follow(self) -> Iterator[list[bytes]]:
-        """Yield new frames as they arrive; an empty list after a second without any.
+        """Yield new frames as they arrive, until the server closes.
+
+        It yields an empty list after a second without any.
 
         A page that falls behind by more than `MAX_QUEUED_FRAMES` loses the oldest of them.
         """
@@ -99,11 +113,16 @@ class Server(ThreadingHTTPServer):
         try:
             while True:
                 with self._news:
-                    self._news.wait_for(lambda: self._count > sent, timeout=1)  # noqa: B023
+                    self._news.wait_for(
+                        lambda: self._closed or self._count > sent,  # noqa: B023
+                        timeout=1,
+                    )
                     late = min(self._count - sent, len(self._rows))
                     rows = [self._rows[-i] for i in range(late, 0, -1)]
-                    sent = self._count
+                    sent, closed = self._count, self._closed
                 yield rows
+                if closed:
+                    return
         finally:
             with self._news:
                 self._watching -= 1

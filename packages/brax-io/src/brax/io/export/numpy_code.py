@@ -89,7 +89,9 @@ _MEMORY = """
 
 def module(graph: Graph) -> str:
     """Return the text of a module with the function `policy`."""
-    shapes = {name.removeprefix("observation").lstrip("_"): s for name, s in graph.inputs.items()}
+    shapes = {
+        name.removeprefix("observation").removeprefix("_"): s for name, s in graph.inputs.items()
+    }
     arguments = ", ".join(f"{key!r}: {_shape(shape)}" for key, shape in shapes.items())
     arguments = arguments.replace('"', "'")  # so no observation's name can end the docstring
     plain = list(shapes) == [""]

@@ -130,7 +130,7 @@ def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
     """Return the iterations that the file itself sets.
 
     MuJoCo's defaults are upper bounds that its solver does not reach, so they are no wish of the
-    author.
+    author. In a compiled model, `iterations="100"` in the file cannot be told from the default.
     """
     standard = mujoco.MjOption()
     asked = {key: int(getattr(model.opt, key)) for key in ("iterations", "ls_iterations")}

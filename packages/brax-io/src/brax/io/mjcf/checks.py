@@ -11,7 +11,12 @@ from typing import NamedTuple
 
 from brax.errors import ConfigError, ModelError, closest
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.sources import ModelSource, attached_name, resolve_beside_include
+from brax.io.mjcf.sources import (
+    ModelSource,
+    attached_name,
+    compiler_settings,
+    resolve_beside_include,
+)
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
 _NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
@@ -35,7 +40,9 @@ _NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
 _ORDERED_RANGES = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
 MAX_FLOAT32 = 3.4028234e38  # the largest float32, JAX's default type
-_MAX_PIXELS = 2**26
+_MEMORY_LIMITS = {"pixels": 2**26, "vertices": 2**18, "numbers": 2**20}
+"""Maximum numbers, in a model, of pixels of its images, of vertices of its built-in meshes (MuJoCo
+takes 2 kB for each), and of numbers in its sensors, their histories and those of actuators."""
 _MAX_RANGEFINDER_PIXELS = 2**22
 _MAX_LENGTH_RANGE_STEPS = 100_000
 _USER_DATA_KINDS = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
@@ -51,6 +58,7 @@ LIMITS = {
     },
     "user": {"dim": 2**20},
     "contact": {"num": 2**20},
+    "any element": {"nsample": 2**10},
 }
 """Maximum values by element and attribute: MuJoCo allocates memory in proportion to them."""
 
@@ -92,7 +100,8 @@ def check_limit(max_elements: int) -> None:
 
 def bad_settings(root: Node) -> Iterator[str]:
     """Yield the numbers of all elements that are too large, take too long or are not finite."""
-    yield from _over_limit(root)
+    for node in walk(root):
+        yield from _over_limit(node)
     yield from _too_long(root)
     yield from _bad_numbers(root)
 
@@ -107,7 +116,13 @@ def _too_many(source: ModelSource, limit: int) -> Iterator[str]:
     total = _counted(source, problems)
     yield from problems
     for kind, number in total.items() if not problems else ():
-        if number > limit:
+        if kind in _MEMORY_LIMITS:
+            if number > _MEMORY_LIMITS[kind]:
+                yield (
+                    f"{source.name}: model has {number:.0f} {kind} in all, copies counted "
+                    f"(limit {_MEMORY_LIMITS[kind]})"
+                )
+        elif number > limit:
             plural = {"body": "bodies"}.get(kind, f"{kind}s")
             yield (
                 f"{source.name}: model has {number:.0f} {plural} (limit {limit}); "
@@ -125,6 +140,8 @@ class _Count(NamedTuple):
 
 def _counted(source: ModelSource, problems: list[str]) -> Mapping[str, float]:
     """Return the number of bodies and geoms, and of copies of all other elements, by kind.
+
+    The kinds of `_MEMORY_LIMITS` are among them.
 
     Args:
         source: the text.
@@ -149,9 +166,11 @@ def _counted(source: ModelSource, problems: list[str]) -> Mapping[str, float]:
         if id(node) not in found:
             found[id(node)] = _count(node, [found[id(n)] for n in waiting[id(node)]])
     total = found[id(source.root)]
-    return {"geom": total.every["geom"], "body": total.every["body"]} | {
-        kind: n for kind, n in total.copied.items() if kind not in ("geom", "body")
-    }
+    whole = {kind: total.every[kind] for kind in ("geom", "body", *_MEMORY_LIMITS)}
+    copied = {kind: n for kind, n in total.copied.items() if kind not in _MEMORY_LIMITS}
+    # Sensors and actuators of what is replicated are replicated too.
+    whole["numbers"] *= max(copied.values(), default=1)
+    return copied | whole
 
 
 def _count(node: Node, parts: Sequence[_Count]) -> _Count:
@@ -163,6 +182,9 @@ def _count(node: Node, parts: Sequence[_Count]) -> _Count:
         return _Count(models, models)
     if node.section != "default" and (node.tag != "replicate" or not node.children):
         every += Counter({_MADE.get(node.tag, node.tag): 1})
+        kind, number = _memory(node)
+        if 1 < number <= _MEMORY_LIMITS[kind]:  # what is above is a problem of its own
+            every[kind] += int(number)
     if node.tag == "attach":
         copied = Counter(every)
     if node.tag in ("replicate", "composite", "flexcomp"):
@@ -203,14 +225,40 @@ def _copied(source: ModelSource, node: Node, problems: list[str]) -> list[Node]:
 
 
 def _too_large(root: Node) -> Iterator[str]:
-    """Yield the images and cameras for which MuJoCo would allocate too much memory."""
-    measured = any(n.tag == "rangefinder" and "camera" in n.attributes for n in walk(root))
+    """Yield the elements for which MuJoCo would allocate too much memory."""
+    rangefinders = [n for n in walk(root) if n.tag == "rangefinder" and "camera" in n.attributes]
+    samples = sum(_product(n.attributes.get("nsample", "1")) for n in rangefinders)
     for node in walk(root):
-        pixels, limit = _product(_image_size(node)), _MAX_PIXELS
-        if node.tag == "camera" and measured:
-            pixels, limit = _product(node.attributes.get("resolution", "")), _MAX_RANGEFINDER_PIXELS
-        if pixels > limit:
-            yield f"{node.place}: {node} has {pixels:.0f} pixels (limit {limit})"
+        kind, number = _memory(node)
+        limit: float = _MEMORY_LIMITS[kind]
+        if node.tag == "camera" and rangefinders:
+            kind, number = "pixels", _product(node.attributes.get("resolution", ""))
+            limit = _MAX_RANGEFINDER_PIXELS // samples
+        if number > limit and not any(_over_limit(node)):
+            yield f"{node.place}: {node} has {number:.0f} {kind} (limit {limit:.0f})"
+
+
+def _memory(node: Node) -> tuple[str, float]:
+    """Return a kind of `_MEMORY_LIMITS`, and the number of those that an element makes."""
+    given = node.attributes
+    if node.tag in ("texture", "hfield"):
+        return "pixels", _product(_image_size(node))
+    if node.tag == "mesh" and "builtin" in given:
+        # The first number is the resolution, in both directions but for plates and wedges.
+        rows, columns, *_ = [*given.get("params", "").split(), "1", "1"]
+        grid = given["builtin"] in ("plate", "wedge")
+        return "vertices", _product(f"{rows} {columns if grid else rows}")
+    if node.section in ("sensor", "actuator"):
+        widths = [given.get(key, "1") for key in ("dim", "num", "nsample")]
+    else:
+        widths = []
+    # MuJoCo's plugin touch_grid has a sensor of so many numbers.
+    widths += [
+        config.attributes.get("value", "1")
+        for config in node.children
+        if config.tag == "config" and config.attributes.get("key") in ("size", "nchannel")
+    ]
+    return "numbers", _product(" ".join(widths))
 
 
 def _image_size(node: Node) -> str:
@@ -224,17 +272,16 @@ def _image_size(node: Node) -> str:
     return " ".join(node.attributes.get(key, "1") for key in _IMAGE_SIZES)
 
 
-def _over_limit(root: Node) -> Iterator[str]:
-    """Yield the attributes for which MuJoCo would allocate too much memory."""
-    for node in walk(root):
-        for key, limit in LIMITS.get(node.tag, {}).items():
-            word = node.attributes.get(key, "").strip()
-            unit = word[-1:].upper()
-            # MuJoCo's documentation, size/memory: a letter such as K or M multiplies by a power of
-            # 1024.
-            scale = 1024 ** (_UNITS.find(unit) + 1) if unit else 1
-            if _number(word.rstrip(f"{_UNITS}{_UNITS.lower()}")) * scale > limit:
-                yield f"{node.place}: {node} {key} is {word} (limit {limit})"
+def _over_limit(node: Node) -> Iterator[str]:
+    """Yield the attributes of an element for which MuJoCo would allocate too much memory."""
+    for key, limit in (LIMITS["any element"] | LIMITS.get(node.tag, {})).items():
+        word = node.attributes.get(key, "").strip()
+        unit = word[-1:].upper()
+        # MuJoCo's documentation, size/memory: a letter such as K or M multiplies by a power of
+        # 1024.
+        scale = 1024 ** (_UNITS.find(unit) + 1) if unit else 1
+        if _number(word.rstrip(f"{_UNITS}{_UNITS.lower()}")) * scale > limit:
+            yield f"{node.place}: {node} {key} is {word} (limit {limit})"
 
 
 def _too_long(root: Node) -> Iterator[str]:
@@ -296,17 +343,12 @@ def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
 
     For the others, MuJoCo is given the path that was found.
     """
-    settings: dict[str, str] = {}
-    for node in source.root.children:
-        settings |= node.attributes if node.tag == "compiler" else {}
+    settings = compiler_settings([n for n in source.root.children if n.tag == "compiler"])
     stripped = settings.get("strippath") == "true"
     for node in walk(source.root):
         if node.tag == "model" and node.section == "asset":
             continue  # its file was read already
-        if node.tag == "compiler" and stripped:
-            node.given["strippath"] = "false"  # the paths that were found must stay whole
-        kind = "texturedir" if node.tag == "texture" else "meshdir"
-        folder = settings.get(kind, settings.get("assetdir", ""))
+        folder = settings.get("texturedir" if node.tag == "texture" else "meshdir", "")
         for key, name in node.attributes.items():
             if key.startswith("file") and name:
                 name = name.replace("\\", "/").rsplit("/", 1)[-1] if stripped else name

@@ -1,6 +1,8 @@
 """`fuse_bodies`: the text of a model file whose bodies without joints MuJoCo fuses."""
 
-from xml.etree import ElementTree
+from brax.io import _xml
+from brax.io._nodes import Node, write
+from brax.io.mjcf.sources import document
 
 
 def fuse_bodies(xml: str) -> str:
@@ -11,7 +13,11 @@ def fuse_bodies(xml: str) -> str:
 
     Args:
         xml: the text of an MJCF file.
+
+    Raises:
+        ModelError: if it is not such a text.
     """
-    root = ElementTree.fromstring(xml)
-    ElementTree.SubElement(root, "compiler", fusestatic="true")
-    return ElementTree.tostring(root, encoding="unicode")
+    name = "model.xml"
+    root = document(_xml.decode(xml, name), name, "mujoco")
+    root.children.append(Node("compiler", {"fusestatic": "true"}, name, 0))
+    return write(root)[0]

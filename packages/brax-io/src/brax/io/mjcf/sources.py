@@ -83,7 +83,7 @@ def read(
     Raises:
         ModelError: if it is not a model's text, or includes a file that is not allowed.
     """
-    source = ModelSource(name, directory, _document(_xml.decode(text, name), name, root))
+    source = ModelSource(name, directory, document(_xml.decode(text, name), name, root))
     if attaching is not None:
         source.files, source.within = attaching.files, attaching.within or attaching.directory
     if root == "mujoco":
@@ -102,6 +102,22 @@ def directory_of(asset_path: str | os.PathLike[str] | None) -> Path | None:
         return None
     path = _arguments.path(asset_path, "asset_path", ModelError)
     return path.parent if _is_file(path) else path
+
+
+def compiler_settings(compilers: Sequence[Node]) -> dict[str, str]:
+    """Return the attributes of the `<compiler>` elements of a text, as MuJoCo merges them.
+
+    Each `assetdir` sets `meshdir` and `texturedir`, but an element's own `meshdir` and `texturedir`
+    win. MuJoCo is given `strippath="false"`, so that the paths that are found stay whole.
+    """
+    settings: dict[str, str] = {}
+    for node in compilers:
+        if "assetdir" in node.attributes:
+            settings |= dict.fromkeys(("meshdir", "texturedir"), node.attributes["assetdir"])
+        settings |= node.attributes
+        if node.attributes.get("strippath") == "true":
+            node.given["strippath"] = "false"
+    return settings
 
 
 def resolve(
@@ -178,7 +194,7 @@ def _read_bytes(path: Path) -> bytes:
         raise ModelError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _document(text: str, name: str, tag: str) -> Node:
+def document(text: str, name: str, tag: str) -> Node:
     """Return the root of a whole model's text, after checking its tag."""
     if not text.strip():
         raise ModelError(f"{name}: model is empty: expected {_FORMATS[tag]}")

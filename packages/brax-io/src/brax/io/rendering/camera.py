@@ -14,7 +14,8 @@ def camera_poses(sys: System, camera: int, x: Transform) -> Transform:
     """Return the pose of a camera in each frame of a trajectory, in the world.
 
     Source: MuJoCo's documentation, camera/mode. The offset and orientation that a tracking camera
-    keeps are those in the initial configuration.
+    keeps are those in MuJoCo's `qpos0`, whatever the initial configuration is. A system without a
+    file's model does not know that; there they are those in the initial configuration.
 
     Args:
         sys: the system.
@@ -30,7 +31,10 @@ def camera_poses(sys: System, camera: int, x: Transform) -> Transform:
     target = _frame(sys, sys.camera_target[camera], sys.camera_aim[camera])
     x = _with_mocap(sys, x)
     if mode.startswith("track"):
-        start, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(sys.qd_size()))
+        q = sys.init_q
+        if sys.file_model is not None:  # `init_qpos` of the file replaces the initial one
+            q = jnp.asarray(sys.file_model.model.qpos0, q.dtype)
+        start, _ = kinematics.forward(sys, q, jnp.zeros(sys.qd_size()))
         first = _with_mocap(sys, Transform(start.pos[None], start.rot[None]))
         initial = _fixed(sys, camera, first)
         origin = _centre if mode == "trackcom" else _origin

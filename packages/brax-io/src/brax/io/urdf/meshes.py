@@ -9,13 +9,14 @@ from urllib.parse import unquote
 
 from brax.errors import ModelError
 from brax.io._nodes import Node
-from brax.io.mjcf.sources import SCHEME, ModelSource, resolve
+from brax.io.mjcf.sources import SCHEME, ModelSource, compiler_settings, resolve
 from brax.io.urdf import collada, stl
 
 Packages = Mapping[str, str | os.PathLike[str]]
 
 _OF_PACKAGES = ("package", "model")
 _CONVERTED = (".dae", ".stl")
+_NEAR = 3  # the directory of the robot's file, its parent and its grandparent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +37,11 @@ class Meshes:
         Raises:
             ModelError: listing every file that is missing, or outside the allowed directories.
         """
-        settings = self._settings()
-        folder = settings.get("meshdir", settings.get("assetdir", ""))
+        extensions = [n for n in self.source.root.children if n.tag == "mujoco"]
+        settings = compiler_settings(
+            [n for each in extensions for n in each.children if n.tag == "compiler"]
+        )
+        folder = settings.get("meshdir", "")
         stripped = settings.get("strippath") == "true"
         problems = []
         converted: dict[Path, tuple[str, bytes]] = {}
@@ -56,19 +60,6 @@ class Meshes:
         if problems:
             raise ModelError.of(problems)
         return {name: data for name, data in converted.values() if data}
-
-    def _settings(self) -> dict[str, str]:
-        """Return the attributes of MuJoCo's `<compiler>`."""
-        found: dict[str, str] = {}
-        for extension in self.source.root.children:
-            for node in extension.children if extension.tag == "mujoco" else ():
-                if node.tag == "compiler":
-                    found |= node.attributes
-                    if node.attributes.get("strippath") == "true":
-                        node.given["strippath"] = (
-                            "false"  # the paths that were found must stay whole
-                        )
-        return found
 
     def _read(self, shown: bool) -> Iterator[Node]:
         """Yield the meshes of collision shapes, and those of visuals if `shown`."""
@@ -126,13 +117,23 @@ class Meshes:
             return Path(os.fsdecode(self.packages[name])), ""
         start = self.source.directory
         above = (start.resolve(), *start.resolve().parents) if start is not None else ()
-        found = next((path for path in above if path.name == name), None)
-        if found is None:
-            return Path(), (
-                f"{node.place}: {node}: package '{name}' is unknown: "
-                f"pass package_paths={{'{name}': ...}}"
-            )
-        return found, ""
+        named = [path for path in above if path.name == name]
+        # A robot's file could otherwise name a package `home` and read any mesh of the user.
+        allowed = [
+            path
+            for path in named
+            if self.outside or path in above[:_NEAR] or (path / "package.xml").is_file()
+        ]
+        if allowed:
+            return allowed[0], ""
+        unknown = f"{node.place}: {node}: package '{name}' is unknown: "
+        if not named:
+            return Path(), f"{unknown}pass package_paths={{'{name}': ...}}"
+        return Path(), (
+            f"{unknown}{named[0]} has no package.xml, and is not the directory of the robot's "
+            f"file, its parent or its grandparent. Pass package_paths={{'{name}': "
+            f"'{named[0]}'}}, or allow_external_assets=True if you trust the model"
+        )
 
 
 def _readable(path: Path) -> tuple[str, bytes]:

@@ -42,8 +42,9 @@ def load(
     Args:
         path: the file.
         package_paths: directory of each package in the paths of meshes (`package://NAME/...`,
-            `model://NAME/...`). Other packages are searched above the file.
-        floating_base: whether the first link is free to move; otherwise it is fixed to the world.
+            `model://NAME/...`). Another package is a directory of that name above the file: one
+            with a `package.xml`, or the file's own directory, its parent or its grandparent.
+        floating_base: whether the root link is free to move; otherwise it is fixed to the world.
         motors: whether the joints that a `<transmission>` or `<ros2_control>` names have motors; in
             a file without these, all that have a limit of effort and follow no other. A control is
             the force or torque on the joint [N or N m], within that limit.
@@ -145,7 +146,7 @@ def _system(
         raise ModelError.of(problems)
     if not floating and all(map(_is_fixed, _joints(source.root))):
         raise ModelError(
-            f"{source.name}: no joint of the robot moves; pass floating_base=True to let its first "
+            f"{source.name}: no joint of the robot moves; pass floating_base=True to let its root "
             "link move"
         )
     assets = meshes.locate()

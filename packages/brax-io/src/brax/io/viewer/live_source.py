@@ -81,7 +81,8 @@ def _episodes(env: Any, policy: Callable[..., object], repeat: int, key: jax.Arr
         memory = first_memory(policy)
         total = 0.0
         for count in range(MAX_EPISODE_STEPS + 1):
-            if not _finite(state.pipeline_state):
+            # The first state is shown in any case, so that one that is not finite is an error.
+            if count > 0 and not _finite(state.pipeline_state):
                 break
             total += float(state.reward)
             series = {"reward": state.reward, "return": total, "action": action}
@@ -105,7 +106,8 @@ def _passive(path: Path, pipeline: str, keyframe: str) -> Source:
 
     def moments() -> Moments:
         while True:
-            state = first
+            yield first, {}
+            state = step(first)
             while _finite(state):
                 yield state, {}
                 state = step(state)

@@ -53,11 +53,16 @@ class Rollout:
 
     def save(self, path: Path) -> None:
         """Write a picture or a film, by its suffix; a page for any other suffix."""
-        if path.suffix.lower() in (".png", ".gif", ".mp4"):
+        if is_film(path):
             image.save(path, self.sys, self.states, dt=self.dt)
         else:
             options = dict(title=self.title, series=self.series, forces=self.forces)
             html.save(path, self.sys, self.states, dt=self.dt, **options)
+
+
+def is_film(path: Path) -> bool:
+    """Return whether a file of that name is a picture or a film, not a page."""
+    return path.suffix.lower() in (".png", ".gif", ".mp4")
 
 
 def save_beside(path: Path, trajectories: Mapping[str, Rollout]) -> None:
