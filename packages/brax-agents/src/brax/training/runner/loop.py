@@ -191,30 +191,33 @@ class Loop:
         stops = sorted(stop for stop in evaluations | resets if stop > step)
         # A run that trains nothing is evaluated all the same; a new one saves its first state then.
         if (step == 0 and 0 in evaluations) or not stops:
-            metrics = self._evaluate(state, step, {}, save=step == 0 and not stops)
+            metrics, ended = self._evaluate(state, step, {}, save=step == 0 and not stops)
+            stops = [] if ended else stops
         window = MetricsWindow()
         for stop in stops:
             state, step = self._train(state, step, stop, window)
-            # The deadline came before the stop.
-            late = step < stop
-            if step in resets and not late:
+            if step in resets:
                 # After the step and before the evaluation's checkpoint, so that a resumed run has
                 # them too.
                 state = self._program.fresh_environments(state)
-            evaluated = step in evaluations or late
-            if evaluated:
-                metrics = self._evaluate(state, step, self._training_metrics(window), save=True)
+            evaluated, ended = step in evaluations, False
+            # Past the deadline, a run is evaluated at once, also before the stop or at a reset.
+            if evaluated or hosts.broadcast_from_first(self._is_past_deadline()):
+                own = self._training_metrics(window)
+                metrics, ended = self._evaluate(state, step, own, save=True)
+                evaluated = True
                 # An evaluation reports everything since the one before, and the next report starts
                 # afresh.
                 window = self._recent = MetricsWindow()
-            if self._is_interrupted():
-                # An evaluation has saved the state already; a reset has not.
-                if not evaluated:
-                    self._save(state, step, {})
+            interrupted = self._is_interrupted()
+            # An evaluation has saved the state already; a reset has not.
+            if not evaluated and (
+                interrupted or hosts.broadcast_from_first(self._save_is_due(step))
+            ):
+                self._save(state, step, {})
+            if interrupted:
                 self._exit_on_signal()
-            # The first process decides for all, since times and rounding may differ between
-            # processes.
-            if late or (evaluated and hosts.broadcast_from_first(self._reached_reward(metrics))):
+            if ended:
                 break
         self._finish_saves()
         if self._is_interrupted():  # in what came last
@@ -264,8 +267,12 @@ class Loop:
         """Return whether any process was asked to stop."""
         # A scheduler may signal one process only. All stop together, or the rest would wait for
         # ever.
-        self._interrupt.signal = hosts.max_over_processes(self._interrupt.signal or 0) or None
-        return self._interrupt.signal is not None
+        found = hosts.max_over_processes(self._interrupt.signal or 0)
+        # A signal that has arrived meanwhile, of which the others do not know, is kept for the next
+        # time.
+        if found:
+            self._interrupt.signal = found
+        return bool(found)
 
     def _exit_on_signal(self) -> NoReturn:
         """End as the signal would, when everything is on disk."""
@@ -322,17 +329,25 @@ class Loop:
 
     def _evaluate(
         self, state: Any, step: int, metrics: Mapping[str, object], save: bool
-    ) -> dict[str, Any]:
-        """Evaluate, save and report, in this order: an error in a user's function loses nothing."""
+    ) -> tuple[dict[str, Any], bool]:
+        """Evaluate, save and report, in this order: an error in a user's function loses nothing.
+
+        Returns:
+            All metrics, and whether the run ends here, by its return or by its deadline.
+        """
         env_steps = step * self._schedule.env_steps
         with hosts.together():
             found = self._reports.evaluate(env_steps, state, metrics)
-        if save:
+        # The first process decides for all, since times and rounding may differ between processes.
+        ended = bool(
+            hosts.broadcast_from_first(self._reached_reward(found) or self._is_past_deadline())
+        )
+        if save or ended:
             self._save(state, step, found)
         with hosts.together():
             self._reports.hand_out(env_steps, state)
             self._reports.progress(env_steps, found)
-        return found
+        return found, ended
 
     def _save(self, state: Any, step: int, metrics: Mapping[str, object]) -> None:
         """Begin to save a state, if anything is saved."""
