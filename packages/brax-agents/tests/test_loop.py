@@ -338,6 +338,16 @@ def test_a_signal_that_arrives_while_processes_ask_each_other_is_obeyed(monkeypa
     assert found.ended.code == 143 and found.saved[-1][0] == 2
 
 
+@pytest.mark.parametrize("behind", [0, 10, 64])
+def test_no_call_is_sized_by_steps_without_updates_for_steps_that_make_some(monkeypatch, behind):
+    """64 steps of a millisecond, then steps of 0.3 s, of which three take a second."""
+    program = Timed(Clock(monkeypatch), 0.3, before_updates=64, fast=0.001)
+    start = (behind, (behind, 0))
+    run_of(program, Schedule(75, 1, 1, 0, before_updates=64), start, save_steps=None)
+    filling = {0: [1, 63], 10: [1, 53], 64: []}[behind]
+    assert program.calls == [*filling, 1, 3, 3, 3, 1]
+
+
 class Failing(Resetting):
     """No gradient is finite after three steps."""
 

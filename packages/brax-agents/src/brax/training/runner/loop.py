@@ -56,6 +56,8 @@ class Schedule:
     """Number of evaluations; from 2 on, the first comes before training."""
     num_resets: int
     """Number of resets of all environments between two evaluations."""
+    before_updates: int = 0
+    """Training steps at the start that make no update, and so take much less time than others."""
 
     @property
     def _gaps(self) -> int:
@@ -153,7 +155,7 @@ class Loop:
         self._reports = reports
         self._limits = limits
         self._interrupt = Interrupt()
-        # Not measured yet: the first call takes one step.
+        # 0 is not measured yet: the first call takes one step.
         self._seconds_per_step = 0.0
         self._walltime = 0.0
         self._saved = (0, 0.0)  # training steps and seconds of training at the last save
@@ -233,13 +235,15 @@ class Loop:
         """
         while step < stop:
             # The number follows from measured time; all processes must take the same.
-            steps = hosts.broadcast_from_first(self._steps_per_call(stop - step))
+            steps = hosts.broadcast_from_first(self._steps_per_call(step, stop))
             start = time.perf_counter()
             state, tally = self._program.advance(state, steps)
             seconds = time.perf_counter() - start
-            self._seconds_per_step = seconds / steps
             self._walltime += seconds
             step += steps
+            # Where updates begin, the speed is not known any more: the next call takes one step.
+            known = step != self._schedule.before_updates
+            self._seconds_per_step = seconds / steps if known else 0.0
             # The first window lasts to the next evaluation, the second to the next report.
             for each in (window, self._recent):
                 each.add(seconds, steps * self._schedule.env_steps, tally)
@@ -288,7 +292,7 @@ class Loop:
         reward, enough = metrics.get("eval/episode_reward"), self._limits.reward
         return enough is not None and reward is not None and reward >= enough
 
-    def _steps_per_call(self, remaining: int) -> int:
+    def _steps_per_call(self, step: int, stop: int) -> int:
         """Return the training steps of one call: 1 at first, then as many as take a second."""
         if not self._seconds_per_step:
             return 1
@@ -297,7 +301,10 @@ class Loop:
         for interval in (self._reports.every, self._reports.save_steps):
             if interval:
                 most = min(most, -(-interval // self._schedule.env_steps))
-        return min(most, remaining)
+        # No call has steps with and without updates: the speed of one says nothing of the other.
+        if step < self._schedule.before_updates:
+            stop = min(stop, self._schedule.before_updates)
+        return min(most, stop - step)
 
     def _training_metrics(self, window: MetricsWindow) -> dict[str, Any]:
         """Return the metrics of a window; warn once if many environment steps broke."""

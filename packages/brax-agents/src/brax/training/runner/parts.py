@@ -150,6 +150,7 @@ def make_schedule(config: RunConfig) -> Schedule:
         env_steps=config.env_steps_per_training_step,
         num_evals=config.num_evals,
         num_resets=config.num_resets_per_eval,
+        before_updates=config.steps_before_updates,
     )
 
 
