@@ -16,6 +16,7 @@ from brax.errors import ConfigError
 from brax.plugins import Spec, hookimpl
 from brax.training.agents.ppo.checkpoint import load_policy
 from brax.training.checkpoints import checkpoint
+from brax.training.cli import execution
 from brax.training.cli.sweep import Range, label, variations
 from brax.training.runner.seeds import SeedsProgram, can_train_together, train_seeds
 
@@ -184,6 +185,28 @@ SWEEP = [
     "--vary",
     "entropy_cost=[0.0, 1.0]",
 ]
+
+
+def test_a_sweep_trains_no_run_again_that_has_ended(here, monkeypatch):
+    """Also where a run has fewer steps than were asked for, or no checkpoint says how many."""
+
+    def train_run(run, folder, environment, **more):
+        trained.append((folder.name, *more))
+        if folder.name == "seed0":
+            (folder / "checkpoints" / f"{STEP:012d}").mkdir(parents=True, exist_ok=True)
+        if len(trained) == 1:
+            raise KeyboardInterrupt
+        report = json.dumps({"step": 1, "eval/episode_reward": 2.0})
+        (folder / "metrics.jsonl").write_text(f"{report}\n")
+
+    trained: list[tuple[str, ...]] = []
+    monkeypatch.setattr(execution, "train_run", train_run)
+    command = [*SWEEP[:-2], "--one-by-one"]
+    assert cli.main([*command, "--seeds", "2"]) != 0
+    assert cli.main([*command, "--seeds", "2"]) == 0
+    assert trained == [("seed0",), ("seed0", "restore_checkpoint_path"), ("seed1",)]
+    assert cli.main([*command, "--seeds", "3"]) == 0
+    assert trained[3:] == [("seed2",)]
 
 
 @pytest.mark.slow
