@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import functools
 import json
 import os
@@ -291,6 +292,21 @@ def test_a_second_writer_is_refused_until_the_first_is_done(writer):
         Writer(writer.folder)
     writer.close()
     Writer(writer.folder).close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
+    """Lustre and network file systems are often mounted so. Nobody else writes there."""
+
+    def flock(file, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.warns(UserWarning, match=f"cannot lock files .{os.strerror(number)}.: make sure"):
+        writer = Writer(tmp_path)
+    writer.save(5, TREE, {})
+    writer.close()
+    assert checkpoint.load(tmp_path).steps == 5
 
 
 @pytest.mark.parametrize("where", ["file/checkpoints", "file", "/sys/nobody_may_write_here"])
