@@ -233,8 +233,12 @@ def make_reports(
 
 
 @contextlib.contextmanager
-def explain_out_of_memory(config: RunConfig) -> Iterator[None]:
+def explain_out_of_memory(config: RunConfig, otherwise: str = "more devices") -> Iterator[None]:
     """Explain what to make smaller if the devices run out of memory.
+
+    Args:
+        config: settings of the run.
+        otherwise: what to use where nothing can be smaller.
 
     Raises:
         TrainingError: in place of JAX's error.
@@ -247,7 +251,7 @@ def explain_out_of_memory(config: RunConfig) -> Iterator[None]:
         raise TrainingError(
             f"the memory of the devices is full with num_envs={config.num_envs}: use fewer, such "
             f"as {max(config.num_envs // 2, 1)}, smaller batches, networks or replay buffers, or "
-            "more devices."
+            f"{otherwise}."
         ) from error
 
 
