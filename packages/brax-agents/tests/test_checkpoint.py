@@ -1,6 +1,7 @@
 """Checkpoints: what comes back, what is refused, what is kept. No training here."""
 
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import functools
@@ -553,6 +554,20 @@ def test_a_run_goes_on_with_what_was_the_default_when_it_was_saved():
     }
     assert resumption.recorded_settings(GOLDEN / "format-1", ["not there yet"]) == {}
     assert resumption.recorded_settings(None, moved) == {}
+
+
+def test_a_run_goes_on_from_a_checkpoint_with_a_setting_that_is_not_known(writer):
+    """An earlier or a later version had it. What must stay is compared all the same."""
+    tree, config = {"x": np.arange(3.0)}, PPOConfig(num_envs=16)
+    names = ("agent", "environment", "observation_size", "action_size", "network")
+    own = dict.fromkeys(names, "same")
+    settings = {**dataclasses.asdict(config), "not_known": 7}
+    writer.save(160, tree, {**own, "config": settings, "training_steps": 2, "seconds": 1.5})
+    found = resumption.read_starting_point(writer.folder, tree, own, config)
+    assert found[1:] == (2, 1.5) and found.state["x"].tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(ConfigError, match="must stay what it was"):
+        other = dataclasses.replace(config, num_envs=32, unroll_length=3)
+        resumption.read_starting_point(writer.folder, tree, own, other)
 
 
 def test_what_rounding_left_out_of_statistics_was_lost_before_format_3():

@@ -1,5 +1,6 @@
 """Start of a run from an earlier one: from its whole training state, or its parameters only."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,7 +75,9 @@ def read_starting_point(
             )
     # Training steps are counted: another number of environment steps each would change what is
     # behind the run.
-    before = type(config)(**found.record["config"])
+    names = {field.name for field in dataclasses.fields(config)}
+    # A setting that is not known any more, or not yet, cannot be compared.
+    before = type(config)(**{n: x for n, x in found.record["config"].items() if n in names})
     for name, saved, now in (
         (
             config.step_formula,
