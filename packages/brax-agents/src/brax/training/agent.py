@@ -143,8 +143,9 @@ class Agent:
         Raises:
             ConfigError: if environment, networks and settings do not go together.
         """
-        parts.check_environment("environment", environment, runtime)
-        env = parts.wrap_environment(environment, config, runtime, config.num_envs, key)
+        parts.check_environment("environment", environment)
+        keys = parts.system_keys(config, key)
+        env = parts.wrap_environment(environment, config, runtime, keys)
         info = parts.check_state(env, config)
         size = environment.observation_size
         parts.check_observation_size(size, info)
