@@ -308,7 +308,7 @@ def test_seeds_on_two_devices_have_wide_networks(tmp_path):
 
 def test_the_devices_of_other_seeds_have_no_copies_of_the_weights():
     """A seed's environments are all on one device: gradients are those of one device."""
-    mesh = AbstractMesh((2, 1), ("seeds", devices.ENVS_AXIS))
+    mesh: Any = AbstractMesh((2, 1), ("seeds", devices.ENVS_AXIS))
     rows = jnp.arange(12.0).reshape(4, 3)
 
     def loss(weights, over):

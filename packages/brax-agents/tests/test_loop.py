@@ -331,7 +331,7 @@ def test_a_signal_that_arrives_while_processes_ask_each_other_is_obeyed(monkeypa
         asked.append(number)
         return number
 
-    asked = []
+    asked: list[int] = []
     monkeypatch.setattr(hosts, "max_over_processes", exchange)
     found = run_of(Resetting(), Schedule(9, 1, 1, 0))
     assert asked == [0, signal.SIGTERM]
