@@ -145,8 +145,8 @@ def on_devices(count, *arguments, timeout=600):
 def make_learner(agent, environment, **settings):
     """Return an agent's learner, not compiled, with these settings of the network factory."""
     config, runtime = agent.check(settings)
-    keys = parts.system_keys(config, jax.random.key(0))
-    env = parts.wrap_environment(environment, config, runtime, keys)
+    key = jax.random.key(0)  # there is no randomization that would draw by it
+    env = parts.wrap_environment(environment, config, runtime, config.num_envs, key)
     networks = functools.partial(
         agent.make_networks, **{**runtime.network_factory, **config.network_settings}
     )(

@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import make_learner, on_devices
+from agent_toys import on_devices
 
-from brax import plugins
 from brax.builder import ModelBuilder
 from brax.env import PipelineEnv, Randomization, Range, State
 from brax.training.agents.ppo import train as ppo
@@ -133,8 +132,9 @@ def test_systems_are_drawn_once_unless_each_reset_is_to_draw():
     from brax.training.runner.parts import wrap_environment
 
     for draw, same in ((fresh, True), (DECLARED, False)):
-        rng = jax.random.split(jax.random.key(0), 3)
-        env = wrap_environment(Cart(), PPOConfig(), Runtime(randomization_fn=draw), rng)
+        env = wrap_environment(
+            Cart(), PPOConfig(), Runtime(randomization_fn=draw), 3, jax.random.key(0)
+        )
         keys = jax.random.split(jax.random.key(1), (2, 3))
         masses = [env.reset(k).info["randomized"]["link.inertia.mass"] for k in keys]
         assert np.array_equal(*masses) == same
@@ -154,23 +154,9 @@ def test_keys_that_a_user_bound_are_kept():
     keys = jax.random.split(jax.random.key(7), 3)
     for draw in (functools.partial(told, rng=keys), told):
         runtime = Runtime(randomization_fn=draw)
-        rng = jax.random.split(jax.random.key(0), 3)
-        env = wrap_environment(Cart(), PPOConfig(), runtime, rng)
+        env = wrap_environment(Cart(), PPOConfig(), runtime, 3, jax.random.key(0))
         jax.eval_shape(env.reset, keys)
     assert seen[0] is keys and seen[-1] is not keys
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [("es", {"population_size": 6}), ("ars", {"number_of_directions": 3, "top_directions": 1})],
-)
-def test_both_policies_of_a_pair_get_the_same_system(name, sizes):
-    """The difference of their returns is then that of the policies; pairs differ in their mass."""
-    settings = {**sizes, "episode_length": 3, "randomization_fn": fresh}
-    learner = make_learner(plugins.get("trainer", name), Cart(), network_factory={}, **settings)
-    state = learner.env.reset(jax.random.split(jax.random.key(1), 6))
-    plus, minus = np.split(state.info["randomized"]["link.inertia.mass"], 2)
-    assert np.array_equal(plus, minus) and len(np.unique(plus)) == 3
 
 
 if __name__ == "__main__":

@@ -144,8 +144,7 @@ class Agent:
             ConfigError: if environment, networks and settings do not go together.
         """
         parts.check_environment("environment", environment)
-        keys = parts.system_keys(config, key)
-        env = parts.wrap_environment(environment, config, runtime, keys)
+        env = parts.wrap_environment(environment, config, runtime, config.num_envs, key)
         info = parts.check_state(env, config)
         size = environment.observation_size
         parts.check_observation_size(size, info)

@@ -103,11 +103,6 @@ class RunConfig(abc.ABC):
         """Environments that run in parallel, over all devices."""
 
     @property
-    def num_systems(self) -> int:
-        """Systems that are drawn once, by `randomization_fn`; environments take them in turn."""
-        return self.num_envs
-
-    @property
     def vision(self) -> bool:
         """True if the agent's own networks read images."""
         return False

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from brax.env import Env, State, wrap
@@ -35,11 +34,13 @@ from brax.training.runner.loop import (
 from brax.training.runner.program import Program
 
 
-def wrap_environment(env: Env, config: RunConfig, runtime: Runtime, keys: jax.Array) -> Env:
+def wrap_environment(
+    env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array
+) -> Env:
     """Return the environment, batched, with time limit, auto-reset and randomized systems.
 
-    Systems are drawn once, each with one of `keys`, (environments,), unless `randomization_fn` asks
-    for a draw at every reset or has keys of its own.
+    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset or
+    has keys of its own.
     """
     if not runtime.wrap_env:
         return env
@@ -47,7 +48,9 @@ def wrap_environment(env: Env, config: RunConfig, runtime: Runtime, keys: jax.Ar
     env = inner(env)
     randomization_fn = runtime.randomization_fn
     if randomization_fn is not None and draws_once(randomization_fn):
-        randomization_fn = functools.partial(randomization_fn, rng=keys)
+        # One key for each environment: every environment gets its own system.
+        rng = jax.random.split(key, num_envs)
+        randomization_fn = functools.partial(randomization_fn, rng=rng)
     found = (runtime.wrap_env_fn or wrap)(
         env,
         episode_length=config.episode_length,
@@ -56,12 +59,6 @@ def wrap_environment(env: Env, config: RunConfig, runtime: Runtime, keys: jax.Ar
     )
     check_environment_given("what wrap_env_fn returned", found, "action_size")
     return found
-
-
-def system_keys(config: RunConfig, key: jax.Array) -> jax.Array:
-    """Return the keys of the training environments' systems, (num_envs,)."""
-    keys = jax.random.split(key, config.num_systems)
-    return jnp.concatenate([keys] * (config.num_envs // config.num_systems))
 
 
 def check_environment(name: str, env: Any) -> None:
@@ -331,10 +328,7 @@ def make_evaluator(
     return Evaluator(
         # The systems of the evaluation are drawn with a key of their own.
         wrap_environment(
-            eval_env,
-            replace(config, episode_length=length),
-            runtime,
-            jax.random.split(keys[0], config.num_eval_envs),
+            eval_env, replace(config, episode_length=length), runtime, config.num_eval_envs, keys[0]
         ),
         functools.partial(make_policy, deterministic=config.deterministic_eval),
         config.num_eval_envs,

@@ -30,11 +30,6 @@ class ARSConfig(RunConfig):
         return 2 * self.number_of_directions
 
     @property
-    def num_systems(self) -> int:
-        """Systems that are drawn once, by `randomization_fn`: one for each pair of policies."""
-        return self.num_envs // 2
-
-    @property
     def env_steps_per_training_step(self) -> int:
         """Environment steps per training step. Steps after the end of an episode count."""
         return self.num_envs * self.episode_length

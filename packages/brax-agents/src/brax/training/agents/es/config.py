@@ -44,11 +44,6 @@ class ESConfig(RunConfig):
         return self.population_size
 
     @property
-    def num_systems(self) -> int:
-        """Systems that are drawn once, by `randomization_fn`: one for each pair of policies."""
-        return self.num_envs // 2
-
-    @property
     def env_steps_per_training_step(self) -> int:
         """Environment steps per training step. Steps after the end of an episode count."""
         return self.population_size * self.episode_length
