@@ -86,6 +86,9 @@ def test_parameters_to_start_from_are_those_of_learner_and_average():
     params = PolicyParams((), {"weight": jnp.ones(2)})
     state = learner.with_params(learner.init(jax.random.key(0)), params)
     assert state.params.policy["weight"][0] == state.learner.params.policy["weight"][0] == 1.0
+    # A training step takes over the memory of the state, as in a run.
+    state, _ = jax.jit(learner.advance, donate_argnums=0)(state, 3)
+    assert state.learner.params.policy["weight"].tolist() == [9.0, 9.0]
 
 
 RUN: dict[str, Any] = {**SMALL, "num_eval_envs": 4, "num_evals": 3, "keep_checkpoints": 10}

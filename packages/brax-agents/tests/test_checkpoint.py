@@ -1,7 +1,9 @@
 """Checkpoints: what comes back, what is refused, what is kept. No training here."""
 
 import contextlib
+import dataclasses
 import errno
+import fcntl
 import functools
 import json
 import os
@@ -293,6 +295,21 @@ def test_a_second_writer_is_refused_until_the_first_is_done(writer):
     Writer(writer.folder).close()
 
 
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
+    """Lustre and network file systems are often mounted so. Nobody else writes there."""
+
+    def flock(file, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.warns(UserWarning, match=f"cannot lock files .{os.strerror(number)}.: make sure"):
+        writer = Writer(tmp_path)
+    writer.save(5, TREE, {})
+    writer.close()
+    assert checkpoint.load(tmp_path).steps == 5
+
+
 @pytest.mark.parametrize("where", ["file/checkpoints", "file", "/sys/nobody_may_write_here"])
 def test_a_folder_that_cannot_be_made(tmp_path, where):
     (tmp_path / "file").write_text("")
@@ -537,6 +554,20 @@ def test_a_run_goes_on_with_what_was_the_default_when_it_was_saved():
     }
     assert resumption.recorded_settings(GOLDEN / "format-1", ["not there yet"]) == {}
     assert resumption.recorded_settings(None, moved) == {}
+
+
+def test_a_run_goes_on_from_a_checkpoint_with_a_setting_that_is_not_known(writer):
+    """An earlier or a later version had it. What must stay is compared all the same."""
+    tree, config = {"x": np.arange(3.0)}, PPOConfig(num_envs=16)
+    names = ("agent", "environment", "observation_size", "action_size", "network")
+    own = dict.fromkeys(names, "same")
+    settings = {**dataclasses.asdict(config), "not_known": 7}
+    writer.save(160, tree, {**own, "config": settings, "training_steps": 2, "seconds": 1.5})
+    found = resumption.read_starting_point(writer.folder, tree, own, config)
+    assert found[1:] == (2, 1.5) and found.state["x"].tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(ConfigError, match="must stay what it was"):
+        other = dataclasses.replace(config, num_envs=32, unroll_length=3)
+        resumption.read_starting_point(writer.folder, tree, own, other)
 
 
 def test_what_rounding_left_out_of_statistics_was_lost_before_format_3():

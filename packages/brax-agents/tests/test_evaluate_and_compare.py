@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from agent_toys import SMALL, STEP, Point, make_learner, on_devices
+from jax.sharding import AbstractMesh
 
 from brax import cli, plugins
 from brax.errors import ConfigError
 from brax.plugins import Spec, hookimpl
 from brax.training.agents.ppo.checkpoint import load_policy
 from brax.training.checkpoints import checkpoint
+from brax.training.cli import execution
 from brax.training.cli.sweep import Range, label, variations
+from brax.training.distributed import devices
 from brax.training.runner.seeds import SeedsProgram, can_train_together, train_seeds
 
 
@@ -194,6 +198,28 @@ SWEEP = [
 ]
 
 
+def test_a_sweep_trains_no_run_again_that_has_ended(here, monkeypatch):
+    """Also where a run has fewer steps than were asked for, or no checkpoint says how many."""
+
+    def train_run(run, folder, environment, **more):
+        trained.append((folder.name, *more))
+        if folder.name == "seed0":
+            (folder / "checkpoints" / f"{STEP:012d}").mkdir(parents=True, exist_ok=True)
+        if len(trained) == 1:
+            raise KeyboardInterrupt
+        report = json.dumps({"step": 1, "eval/episode_reward": 2.0})
+        (folder / "metrics.jsonl").write_text(f"{report}\n")
+
+    trained: list[tuple[str, ...]] = []
+    monkeypatch.setattr(execution, "train_run", train_run)
+    command = [*SWEEP[:-2], "--one-by-one"]
+    assert cli.main([*command, "--seeds", "2"]) != 0
+    assert cli.main([*command, "--seeds", "2"]) == 0
+    assert trained == [("seed0",), ("seed0", "restore_checkpoint_path"), ("seed1",)]
+    assert cli.main([*command, "--seeds", "3"]) == 0
+    assert trained[3:] == [("seed2",)]
+
+
 @pytest.mark.slow
 @pytest.mark.long
 def test_seeds_together_learn_what_they_learn_alone(here, capsys):
@@ -259,6 +285,52 @@ for i in range(4):
 def test_a_seeds_state_is_taken_where_it_is():
     """Without a program for all devices, of which many at a time can stop a CPU's for ever."""
     on_devices(2, "-c", PARTS)
+
+
+WIDE = """
+import sys
+from pathlib import Path
+
+import jax
+sys.path.insert(0, sys.argv[1])
+from agent_toys import SMALL, STEP, Point
+from brax.training.agents.ppo import PPO
+from brax.training.runner.seeds import train_seeds
+
+settings = {**SMALL, "num_envs": 256, "batch_size": 256, "num_updates_per_batch": 1}
+settings["network_factory"] = {
+    "policy_hidden_layer_sizes": [8], "value_hidden_layer_sizes": [256, 256]
+}
+folders = [Path(sys.argv[2]) / str(i) for i in range(2)]
+assert jax.device_count() == 2
+train_seeds(PPO, Point(), [0, 1], lambda *_: None, folders, **settings, num_timesteps=STEP)
+"""
+
+
+@pytest.mark.slow
+def test_seeds_on_two_devices_have_wide_networks(tmp_path):
+    """Minibatches of 640 rows through layers of 256 units, as PPO's networks are by default."""
+    on_devices(2, "-c", WIDE, str(Path(__file__).parent), str(tmp_path))
+    assert len([*tmp_path.glob("*/*/manifest.json")]) == 2
+
+
+def test_the_devices_of_other_seeds_have_no_copies_of_the_weights():
+    """A seed's environments are all on one device: gradients are those of one device."""
+    mesh: Any = AbstractMesh((2, 1), ("seeds", devices.ENVS_AXIS))
+    rows = jnp.arange(12.0).reshape(4, 3)
+
+    def loss(weights, over):
+        found = over(lambda normalizer, weights, rows: rows @ weights)((), weights, rows)
+        return jnp.sum(found**2), ()
+
+    weights = jnp.arange(3.0)
+    traced = jax.make_jaxpr(lambda w: devices.grad(loss, w, mesh, len(rows))[0])(weights)
+    assert "shard_map" not in str(traced)
+    # The gradient of |A w|^2 is 2 A^T A w.
+    expected = 2 * np.asarray(rows).T @ np.asarray(rows) @ np.arange(3.0)
+    (found,) = jax.core.eval_jaxpr(traced.jaxpr, traced.consts, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert devices.shard(rows, mesh) is rows
 
 
 def test_replay_buffers_do_not_fit_together():

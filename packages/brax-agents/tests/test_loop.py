@@ -12,6 +12,7 @@ import pytest
 from brax.errors import TrainingError
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints.writer import Writer
+from brax.training.distributed import hosts
 from brax.training.runner.loop import Loop, MetricsWindow, Reports, Schedule, StoppingCriteria
 
 
@@ -137,8 +138,9 @@ def run_of(program, schedule, start=(0, (0, 0)), on_evaluation=nobody, hand_out=
     def progress(steps, metrics):
         reported.append((steps, metrics))
 
-    every, limits = more.pop("every", None), StoppingCriteria(**more)
-    reports = Reports(evaluate, hand_out, progress, saved, every, save_steps=1)
+    every, save_steps = more.pop("every", None), more.pop("save_steps", 1)
+    reports = Reports(evaluate, hand_out, progress, saved, every, save_steps)
+    limits = StoppingCriteria(**more)
     ended = None
     try:
         state, _ = Loop(program, schedule, reports, limits).run(start[1], start[0])
@@ -259,6 +261,91 @@ def test_a_run_ends_at_its_deadline_evaluated_and_saved(monkeypatch):
     assert found.saved[-1] == (17, (17, 0))
     rest = run_of(Slow(), Schedule(20, 1, 1, 0), found.saved[-1], deadline=1e9)
     assert rest.state == (20, 0)
+
+
+class Clock:
+    """A clock of which programs and evaluations say how far it goes."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def wait(self, seconds):
+        self.now += seconds
+
+
+class Timed(Resetting):
+    """Takes time for each step, less for those that make no updates; lists the steps of calls."""
+
+    def __init__(self, clock, each, before_updates=0, fast=0.0):
+        super().__init__()
+        self._clock, self._each, self._before, self._fast = clock, each, before_updates, fast
+        self.calls = []
+
+    def advance(self, state, steps):
+        fast = min(max(self._before - state[0], 0), steps)
+        self._clock.wait(fast * self._fast + (steps - fast) * self._each)
+        self.calls.append(steps)
+        return super().advance(state, steps)
+
+
+def test_the_deadline_is_seen_where_every_call_ends_at_an_evaluation(monkeypatch):
+    """A step takes a millisecond and an evaluation a second: the fourth one ends at 104.003 s."""
+    clock = Clock(monkeypatch)
+    found = run_of(
+        Timed(clock, 0.001),
+        Schedule(30, 1, 31, 0),
+        on_evaluation=lambda steps: clock.wait(1.0),
+        deadline=103.5,
+    )
+    assert found.state == (3, 0) and [s for s, _ in found.evaluated] == [0, 1, 2, 3]
+    assert found.saved[-1] == (3, (3, 0))
+
+
+def test_the_deadline_is_seen_where_every_call_ends_at_a_reset(monkeypatch):
+    """Each of 40 steps takes a second and is followed by a reset; it comes before the end."""
+    clock = Clock(monkeypatch)
+    found = run_of(Timed(clock, 1.0), Schedule(40, 1, 1, 40), deadline=117.0)
+    assert found.evaluated == found.saved[-1:] == [(17, (17, 17))]
+    assert found.state == (17, 17)
+
+
+def test_checkpoints_between_evaluations_are_saved_at_resets():
+    """Each step is followed by a reset, which what is saved there has."""
+    found = run_of(Resetting(), Schedule(8, 1, 1, 8), save_steps=3)
+    assert found.saved == [(3, (3, 3)), (6, (6, 6)), (8, (8, 7))]
+
+
+def test_enough_reward_before_training_ends_a_run():
+    found = run_of(Resetting(), Schedule(100, 1, 11, 0), reward=0.0)
+    assert found.evaluated == found.saved == [(0, (0, 0))] and found.state == (0, 0)
+
+
+def test_a_signal_that_arrives_while_processes_ask_each_other_is_obeyed(monkeypatch):
+    """It comes after this process has told its number: the next time it is known."""
+
+    def exchange(number):
+        if not asked:
+            signal.raise_signal(signal.SIGTERM)
+        asked.append(number)
+        return number
+
+    asked: list[int] = []
+    monkeypatch.setattr(hosts, "max_over_processes", exchange)
+    found = run_of(Resetting(), Schedule(9, 1, 1, 0))
+    assert asked == [0, signal.SIGTERM]
+    assert found.ended.code == 143 and found.saved[-1][0] == 2
+
+
+@pytest.mark.parametrize("behind", [0, 10, 64])
+def test_no_call_is_sized_by_steps_without_updates_for_steps_that_make_some(monkeypatch, behind):
+    """64 steps of a millisecond, then steps of 0.3 s, of which three take a second."""
+    program = Timed(Clock(monkeypatch), 0.3, before_updates=64, fast=0.001)
+    start = (behind, (behind, 0))
+    run_of(program, Schedule(75, 1, 1, 0, before_updates=64), start, save_steps=None)
+    filling = {0: [1, 63], 10: [1, 53], 64: []}[behind]
+    assert program.calls == [*filling, 1, 3, 3, 3, 1]
 
 
 class Failing(Resetting):

@@ -15,6 +15,7 @@ from agent_toys import SMALL, Point
 from brax import _cores
 from brax.env import Env, EpisodeWrapper, State, Wrapper, wrap
 from brax.errors import ConfigError, TrainingError
+from brax.training.agents.ppo import PPO
 from brax.training.agents.ppo import config as ppo_config
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.agents.ppo import train as ppo
@@ -22,6 +23,7 @@ from brax.training.agents.sac.networks import make_sac_networks
 from brax.training.checkpoints import checkpoint
 from brax.training.distributed import devices
 from brax.training.runner import program
+from brax.training.runner.seeds import train_seeds
 
 FACTORY: Any = ppo_networks.make_ppo_networks
 
@@ -112,13 +114,16 @@ def test_refused(change, message):
         ppo.train(Point(), **settings)
 
 
-def test_memory_that_does_not_suffice(monkeypatch):
+def test_memory_that_does_not_suffice(monkeypatch, tmp_path):
     def full(*args):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 7 bytes.")
 
     monkeypatch.setattr(program.Program, "compile_init", full)
     with pytest.raises(TrainingError, match="full with num_envs=16: use fewer, such as 8"):
         ppo.train(Point(), 0, **SMALL, run_evals=False)
+    folders = [tmp_path / "0", tmp_path / "1"]
+    with pytest.raises(TrainingError, match=r"num_envs=16: .* or --one-by-one, since 2 seeds"):
+        train_seeds(PPO, Point(), [0, 1], print, folders, **SMALL, run_evals=False)
 
 
 def test_a_factory_that_passes_settings_on_gets_them():

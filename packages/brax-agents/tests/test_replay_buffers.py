@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from brax.training.agents.sac.config import SACConfig
+from brax.training.agents.td3.config import TD3Config
 from brax.training.learning.replay_buffers import ReplayBuffer
 
 SAMPLE = {"x": jax.ShapeDtypeStruct((2,), jnp.float32), "n": jax.ShapeDtypeStruct((), jnp.int32)}
@@ -62,3 +64,20 @@ def test_samples_are_drawn_evenly_and_only_from_what_is_there():
     assert chi2 < 31.26  # the 0.999 quantile of chi2 with 11 degrees of freedom
     np.testing.assert_array_equal(drawn["x"][:, 0], drawn["n"] // 100)  # samples stay whole
     np.testing.assert_array_equal(drawn["x"][:, 1], drawn["n"] % 100 * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("config", "steps"),
+    [
+        (SACConfig(num_envs=16), 0),
+        (SACConfig(num_envs=16, min_replay_size=16), 0),
+        # 17 steps of 16 transitions are 272.
+        (SACConfig(num_envs=16, min_replay_size=272), 16),
+        (SACConfig(num_envs=16, min_replay_size=273), 17),
+        (TD3Config(num_envs=16, min_replay_size=273), 17),
+        (TD3Config(num_envs=16, min_replay_size=33, n_steps=3), 2),
+        (TD3Config(num_envs=16, min_replay_size=33, n_steps=5), 4),
+    ],
+)
+def test_the_step_that_fills_the_buffer_is_the_first_with_updates(config, steps):
+    assert config.steps_before_updates == steps

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import Counter, make_learner
+from agent_toys import Counter, Point, make_learner
 
 from brax import plugins
 from brax.training.agents.ars import train as ars
@@ -164,6 +164,19 @@ def test_a_linear_policy_of_zeros_does_nothing():
     make_policy, params, _ = ars.train(Counter(), 0, run_evals=False)
     action, _ = make_policy(params)(jnp.array([3.0, 4.0]), jax.random.key(0))
     assert action.tolist() == [0.0]
+
+
+def test_parameters_to_start_from_stay_with_the_caller():
+    """Whoever passes arrays of JAX can use them for the next run too."""
+    sizes: dict[str, Any] = {"number_of_directions": 4, "top_directions": 2, "episode_length": 3}
+    _, params, _ = ars.train(Point(), 0, run_evals=False, **sizes)
+    given = jax.tree.map(jnp.array, params)
+    first, again = (
+        ars.train(Point(), 8 * 3, run_evals=False, restore_params=given, **sizes)[1]
+        for _ in range(2)
+    )
+    assert jax.tree.all(jax.tree.map(np.array_equal, first, again))
+    assert not jax.tree.all(jax.tree.map(np.array_equal, first.policy, given.policy))
 
 
 @pytest.mark.parametrize("agent", ["es", "ars"])

@@ -236,6 +236,18 @@ def test_a_reset_of_all_environments_ends_the_episodes_in_the_buffer():
     assert not np.array_equal(fresh.env_state.obs, state.env_state.obs)
 
 
+def test_a_reset_of_all_environments_leaves_the_buffer_where_it_is_in_memory():
+    """There may be no room for a second one."""
+    learner = make_learner(TD3, Point(), **SMALL)
+    program = Program(learner, learner.mesh)
+    program.compile_init()
+    state = program.init(jax.random.key(7))
+    address = state.replay.data.reward.unsafe_buffer_pointer()
+    fresh = program.fresh_environments(state)
+    assert fresh.replay.data.reward.unsafe_buffer_pointer() == address
+    assert state.replay.data.reward.is_deleted()
+
+
 def test_critics_of_another_size_are_rejected():
     settings: dict[str, Any] = SMALL | {"num_atoms": 0, "network_factory": {"num_atoms": 51}}
     with pytest.raises(ConfigError, match=r"critics give 51 .* num_atoms=0 needs 1: .* network_f"):

@@ -143,7 +143,7 @@ class Agent:
         Raises:
             ConfigError: if environment, networks and settings do not go together.
         """
-        parts.check_environment("environment", environment, runtime)
+        parts.check_environment("environment", environment)
         env = parts.wrap_environment(environment, config, runtime, config.num_envs, key)
         info = parts.check_state(env, config)
         size = environment.observation_size

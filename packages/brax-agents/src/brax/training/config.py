@@ -129,6 +129,11 @@ class RunConfig(abc.ABC):
         return -(-self.num_timesteps // self.env_steps_per_training_step)
 
     @property
+    def steps_before_updates(self) -> int:
+        """Training steps at the start of a run that only fill a replay buffer."""
+        return 0
+
+    @property
     def network_settings(self) -> dict[str, Any]:
         """Settings that `network_factory` gets besides sizes and preprocessing."""
         return {}

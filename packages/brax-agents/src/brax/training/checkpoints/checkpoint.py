@@ -62,7 +62,7 @@ def load(path: Path | str) -> Checkpoint:
         CheckpointError: if there is none, or it is damaged: names the file, and the newest
             earlier checkpoint that is whole.
     """
-    folder = _find_folder(Path(path))
+    folder = find_folder(Path(path))
     # First: nothing of a damaged checkpoint is read.
     written = _verify(folder)
     record = migrations.migrate(read_record(folder), written, folder)
@@ -154,7 +154,7 @@ def _read_arrays(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _find_folder(path: Path) -> Path:
+def find_folder(path: Path) -> Path:
     """Return the folder of the checkpoint that a path means: itself, or the newest in it."""
     path = path.absolute()
     if not path.is_dir():

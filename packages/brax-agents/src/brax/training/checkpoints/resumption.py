@@ -1,5 +1,6 @@
 """Start of a run from an earlier one: from its whole training state, or its parameters only."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,11 +33,12 @@ def recorded_settings(path: Path | str | None, names: Sequence[str]) -> dict[str
         names: names of settings; those that the checkpoint does not record are left out.
 
     Raises:
-        CheckpointError: if there is no such checkpoint, or it is damaged.
+        CheckpointError: if there is no such checkpoint.
     """
     if path is None or not names:
         return {}
-    config = checkpoint.load(path).record.get("config", {})
+    # `read_starting_point` verifies the checkpoint, which takes as long as reading all arrays.
+    config = checkpoint.read_record(checkpoint.find_folder(Path(path))).get("config", {})
     return {name: config[name] for name in names if name in config}
 
 
@@ -74,7 +76,9 @@ def read_starting_point(
             )
     # Training steps are counted: another number of environment steps each would change what is
     # behind the run.
-    before = type(config)(**found.record["config"])
+    names = {field.name for field in dataclasses.fields(config)}
+    # A setting that is not known any more, or not yet, cannot be compared.
+    before = type(config)(**{n: x for n, x in found.record["config"].items() if n in names})
     for name, saved, now in (
         (
             config.step_formula,

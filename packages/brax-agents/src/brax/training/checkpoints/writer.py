@@ -25,7 +25,10 @@ _TEMPORARY_PREFIX = ".tmp-"
 
 
 class Writer:
-    """A writer of checkpoints to one folder, on which it holds a lock; it saves one at a time."""
+    """A writer of checkpoints to one folder, on which it holds a lock; it saves one at a time.
+
+    If the file system has no locks, there is a warning in place of one.
+    """
 
     def __init__(self, folder: Path | str, keep: int = 3) -> None:
         """Make the folder, take its lock, and remove the remains of interrupted saves.
@@ -51,12 +54,19 @@ class Writer:
         try:
             # The system releases the lock when the process ends, however it ends.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             self._lock.close()
             raise CheckpointError(
                 f"another process is writing checkpoints to '{folder}'. Stop it, or choose "
                 "another folder."
             ) from error
+        except OSError as error:
+            # Such as Lustre without the option `flock`, and some network file systems.
+            warnings.warn(
+                f"the file system of '{folder}' cannot lock files ({error.strerror}): make sure "
+                "that no other process writes checkpoints there.",
+                stacklevel=2,
+            )
         # With the lock held nobody else writes: what has a temporary name was interrupted.
         for leftover in self.folder.glob(_TEMPORARY_PREFIX + "*"):
             shutil.rmtree(leftover)

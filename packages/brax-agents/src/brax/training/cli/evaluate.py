@@ -2,10 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
 
 from brax.errors import ConfigError
 from brax.training.checkpoints import run_directory
@@ -64,24 +62,12 @@ def evaluate(
         repeat,
         jax.random.key(seed),
     )
-    metrics = evaluator.run_evaluation((), {}, aggregate_episodes=False)
-    found = summary(metrics)
+    metrics = evaluator.run_evaluation((), {})
+    # Not the times that it took.
+    found = {n.removeprefix("eval/"): value for n, value in metrics.items() if "episode" in n}
     if as_json:
         click.echo(json.dumps({"run": str(run), "episodes": episodes, **found}))
         return
     click.echo(f"{record.trainer} on {record.environment}, {path}: {episodes} episodes")
     for name, value in found.items():
         click.echo(f"{name:>32}  {value:.4g}")
-
-
-def summary(metrics: dict[str, Any]) -> dict[str, float]:
-    """Return means and standard deviations over episodes, from the values of each episode."""
-    found = {}
-    for name, values in metrics.items():
-        name = name.removeprefix("eval/")
-        if np.ndim(values):
-            found[name] = float(np.mean(values))
-            found[f"{name}_std"] = float(np.std(values))
-        elif name in ("avg_episode_length", "std_episode_length"):
-            found[name] = float(values)
-    return found

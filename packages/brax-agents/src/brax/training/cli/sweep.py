@@ -15,6 +15,13 @@ from brax.errors import ConfigError
 from brax.training.checkpoints import run_directory
 from brax.training.cli import compare, execution, options, run_settings
 
+FINISHED_FILE = "finished"
+"""Name of the empty file in the folder of a run of a sweep that has reached its end.
+
+The steps of its last checkpoint do not say so: `stop_at_reward` and `max_seconds` end runs earlier,
+and third-party trainers may save none.
+"""
+
 Variation = dict[str, Any]
 """Settings in which one group of runs differs from the others, by dotted key."""
 
@@ -222,12 +229,11 @@ def _train_group(
         # A folder of the same name may come from an earlier sweep.
         elif run_directory.read(folder).config != own.config:
             raise ConfigError(f"run '{folder}' exists with other settings: choose another --name.")
-        elif not behind:
-            execution.train_run(own, folder, environment)
-        elif behind[-1] < own.config.get("num_timesteps", 0):
-            execution.train_run(
-                own, folder, environment, restore_checkpoint_path=folder / "checkpoints"
-            )
+        elif not (folder / FINISHED_FILE).exists() and not (
+            behind and behind[-1] >= own.config.get("num_timesteps", 0)
+        ):
+            more = {"restore_checkpoint_path": folder / "checkpoints"} if behind else {}
+            _train_run(own, folder, environment, **more)
     agent = plugins.get("trainer", run.trainer)
     if (
         together
@@ -243,7 +249,13 @@ def _train_group(
         own = run.with_config(seed=seed)
         folder = own.create(place, f"seed{seed}")
         with run_directory.removed_unless_started([folder]):
-            execution.train_run(own, folder, environment)
+            _train_run(own, folder, environment)
+
+
+def _train_run(run: run_directory.Run, folder: Path, environment: Any, **more: object) -> None:
+    """Train a run to its end, and note this in its folder. Arguments as `execution.train_run`."""
+    execution.train_run(run, folder, environment, **more)
+    (folder / FINISHED_FILE).touch()
 
 
 def _train_together(

@@ -95,7 +95,7 @@ def shard(tree: T, mesh: Mesh, axis: int = 0) -> T:
     Without this, every device would work on all rows that are gathered from the rows of all
     devices.
     """
-    count = mesh.size
+    count = mesh.shape[ENVS_AXIS]
 
     def place(x: jax.Array) -> jax.Array:
         if x.shape[axis] % count:
@@ -123,7 +123,7 @@ def grad(
         mesh: the devices.
         rows: length of the first axis of the networks' inputs.
     """
-    count = mesh.size
+    count = mesh.shape[ENVS_AXIS]
     # Rows that cannot be split evenly are left to XLA's own partitioning.
     if count == 1 or rows % count:
         return jax.grad(loss, has_aux=True)(weights, lambda apply: apply)

@@ -82,9 +82,9 @@ class AveragedLearner(Learner):
 
     def with_params(self, state: AveragedState, params: Any) -> AveragedState:
         """Return the first state, with these parameters in the learner and in the average."""
-        return state._replace(
-            params=params, learner=self._learner.with_params(state.learner, params)
-        )
+        # A copy, since a training step takes over the memory of each leaf.
+        own = jax.tree.map(jnp.copy, params)
+        return state._replace(params=own, learner=self._learner.with_params(state.learner, params))
 
     def fresh_environments(self, state: AveragedState) -> AveragedState:
         """Reset all environments."""

@@ -43,6 +43,12 @@ def check_sizes(config: Any, steps: int = 1) -> None:
         )
 
 
+def steps_before_updates(config: Any, steps: int = 1) -> int:
+    """Return the training steps that only fill the buffer. Arguments as `check_sizes`."""
+    # The step that inserts the last one of the needed transitions makes the first updates.
+    return max(-(-config.min_replay_size // config.num_envs), steps) - 1
+
+
 class Sample(NamedTuple):
     """A transition for off-policy learning, leaves (n, ...)."""
 

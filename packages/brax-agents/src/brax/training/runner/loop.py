@@ -56,6 +56,8 @@ class Schedule:
     """Number of evaluations; from 2 on, the first comes before training."""
     num_resets: int
     """Number of resets of all environments between two evaluations."""
+    before_updates: int = 0
+    """Training steps at the start that make no update, and so take much less time than others."""
 
     @property
     def _gaps(self) -> int:
@@ -153,7 +155,7 @@ class Loop:
         self._reports = reports
         self._limits = limits
         self._interrupt = Interrupt()
-        # Not measured yet: the first call takes one step.
+        # 0 is not measured yet: the first call takes one step.
         self._seconds_per_step = 0.0
         self._walltime = 0.0
         self._saved = (0, 0.0)  # training steps and seconds of training at the last save
@@ -191,30 +193,33 @@ class Loop:
         stops = sorted(stop for stop in evaluations | resets if stop > step)
         # A run that trains nothing is evaluated all the same; a new one saves its first state then.
         if (step == 0 and 0 in evaluations) or not stops:
-            metrics = self._evaluate(state, step, {}, save=step == 0 and not stops)
+            metrics, ended = self._evaluate(state, step, {}, save=step == 0 and not stops)
+            stops = [] if ended else stops
         window = MetricsWindow()
         for stop in stops:
             state, step = self._train(state, step, stop, window)
-            # The deadline came before the stop.
-            late = step < stop
-            if step in resets and not late:
+            if step in resets:
                 # After the step and before the evaluation's checkpoint, so that a resumed run has
                 # them too.
                 state = self._program.fresh_environments(state)
-            evaluated = step in evaluations or late
-            if evaluated:
-                metrics = self._evaluate(state, step, self._training_metrics(window), save=True)
+            evaluated, ended = step in evaluations, False
+            # Past the deadline, a run is evaluated at once, also before the stop or at a reset.
+            if evaluated or hosts.broadcast_from_first(self._is_past_deadline()):
+                own = self._training_metrics(window)
+                metrics, ended = self._evaluate(state, step, own, save=True)
+                evaluated = True
                 # An evaluation reports everything since the one before, and the next report starts
                 # afresh.
                 window = self._recent = MetricsWindow()
-            if self._is_interrupted():
-                # An evaluation has saved the state already; a reset has not.
-                if not evaluated:
-                    self._save(state, step, {})
+            interrupted = self._is_interrupted()
+            # An evaluation has saved the state already; a reset has not.
+            if not evaluated and (
+                interrupted or hosts.broadcast_from_first(self._save_is_due(step))
+            ):
+                self._save(state, step, {})
+            if interrupted:
                 self._exit_on_signal()
-            # The first process decides for all, since times and rounding may differ between
-            # processes.
-            if late or (evaluated and hosts.broadcast_from_first(self._reached_reward(metrics))):
+            if ended:
                 break
         self._finish_saves()
         if self._is_interrupted():  # in what came last
@@ -230,13 +235,15 @@ class Loop:
         """
         while step < stop:
             # The number follows from measured time; all processes must take the same.
-            steps = hosts.broadcast_from_first(self._steps_per_call(stop - step))
+            steps = hosts.broadcast_from_first(self._steps_per_call(step, stop))
             start = time.perf_counter()
             state, tally = self._program.advance(state, steps)
             seconds = time.perf_counter() - start
-            self._seconds_per_step = seconds / steps
             self._walltime += seconds
             step += steps
+            # Where updates begin, the speed is not known any more: the next call takes one step.
+            known = step != self._schedule.before_updates
+            self._seconds_per_step = seconds / steps if known else 0.0
             # The first window lasts to the next evaluation, the second to the next report.
             for each in (window, self._recent):
                 each.add(seconds, steps * self._schedule.env_steps, tally)
@@ -264,8 +271,12 @@ class Loop:
         """Return whether any process was asked to stop."""
         # A scheduler may signal one process only. All stop together, or the rest would wait for
         # ever.
-        self._interrupt.signal = hosts.max_over_processes(self._interrupt.signal or 0) or None
-        return self._interrupt.signal is not None
+        found = hosts.max_over_processes(self._interrupt.signal or 0)
+        # A signal that has arrived meanwhile, of which the others do not know, is kept for the next
+        # time.
+        if found:
+            self._interrupt.signal = found
+        return bool(found)
 
     def _exit_on_signal(self) -> NoReturn:
         """End as the signal would, when everything is on disk."""
@@ -281,7 +292,7 @@ class Loop:
         reward, enough = metrics.get("eval/episode_reward"), self._limits.reward
         return enough is not None and reward is not None and reward >= enough
 
-    def _steps_per_call(self, remaining: int) -> int:
+    def _steps_per_call(self, step: int, stop: int) -> int:
         """Return the training steps of one call: 1 at first, then as many as take a second."""
         if not self._seconds_per_step:
             return 1
@@ -290,7 +301,10 @@ class Loop:
         for interval in (self._reports.every, self._reports.save_steps):
             if interval:
                 most = min(most, -(-interval // self._schedule.env_steps))
-        return min(most, remaining)
+        # No call has steps with and without updates: the speed of one says nothing of the other.
+        if step < self._schedule.before_updates:
+            stop = min(stop, self._schedule.before_updates)
+        return min(most, stop - step)
 
     def _training_metrics(self, window: MetricsWindow) -> dict[str, Any]:
         """Return the metrics of a window; warn once if many environment steps broke."""
@@ -322,17 +336,25 @@ class Loop:
 
     def _evaluate(
         self, state: Any, step: int, metrics: Mapping[str, object], save: bool
-    ) -> dict[str, Any]:
-        """Evaluate, save and report, in this order: an error in a user's function loses nothing."""
+    ) -> tuple[dict[str, Any], bool]:
+        """Evaluate, save and report, in this order: an error in a user's function loses nothing.
+
+        Returns:
+            All metrics, and whether the run ends here, by its return or by its deadline.
+        """
         env_steps = step * self._schedule.env_steps
         with hosts.together():
             found = self._reports.evaluate(env_steps, state, metrics)
-        if save:
+        # The first process decides for all, since times and rounding may differ between processes.
+        ended = bool(
+            hosts.broadcast_from_first(self._reached_reward(found) or self._is_past_deadline())
+        )
+        if save or ended:
             self._save(state, step, found)
         with hosts.together():
             self._reports.hand_out(env_steps, state)
             self._reports.progress(env_steps, found)
-        return found
+        return found, ended
 
     def _save(self, state: Any, step: int, metrics: Mapping[str, object]) -> None:
         """Begin to save a state, if anything is saved."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from brax.env import Env, State, wrap
 from brax.env.base import check_environment_given
@@ -60,7 +61,7 @@ def wrap_environment(
     return found
 
 
-def check_environment(name: str, env: Any, runtime: Runtime) -> None:
+def check_environment(name: str, env: Any) -> None:
     """Reject objects that are no environment, or take no actions.
 
     Raises:
@@ -153,6 +154,7 @@ def make_schedule(config: RunConfig) -> Schedule:
         env_steps=config.env_steps_per_training_step,
         num_evals=config.num_evals,
         num_resets=config.num_resets_per_eval,
+        before_updates=config.steps_before_updates,
     )
 
 
@@ -234,8 +236,12 @@ def make_reports(
 
 
 @contextlib.contextmanager
-def explain_out_of_memory(config: RunConfig) -> Iterator[None]:
+def explain_out_of_memory(config: RunConfig, otherwise: str = "more devices") -> Iterator[None]:
     """Explain what to make smaller if the devices run out of memory.
+
+    Args:
+        config: settings of the run.
+        otherwise: what to use where nothing can be smaller.
 
     Raises:
         TrainingError: in place of JAX's error.
@@ -248,7 +254,7 @@ def explain_out_of_memory(config: RunConfig) -> Iterator[None]:
         raise TrainingError(
             f"the memory of the devices is full with num_envs={config.num_envs}: use fewer, such "
             f"as {max(config.num_envs // 2, 1)}, smaller batches, networks or replay buffers, or "
-            "more devices."
+            f"{otherwise}."
         ) from error
 
 
@@ -290,6 +296,8 @@ def initial_state(
     state = program.init(key)
     if runtime.restore_params is not None:
         given = resumption.check_params(runtime.first_params, state.params)
+        # Copies, since a training step takes over the memory of each leaf.
+        given = jax.tree.map(np.array, given)
         params = hosts.place(state.params._replace(**given), places.params)
         state = program.with_params(state, params)
     return resumption.StartingPoint(state)
@@ -312,7 +320,7 @@ def make_evaluator(
     eval_env = environment
     if runtime.eval_env is not None:
         eval_env = runtime.eval_env
-        check_environment("eval_env", eval_env, runtime)
+        check_environment("eval_env", eval_env)
         for name in ("observation_size", "action_size"):
             own, of_training = (getattr(env, name) for env in (eval_env, environment))
             if own != of_training:

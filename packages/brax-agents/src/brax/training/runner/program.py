@@ -128,9 +128,14 @@ class Program:
         return state, jax.device_get(tally)
 
     def fresh_environments(self, state: Any) -> Any:
-        """Reset all environments."""
+        """Reset all environments; `state` is consumed."""
         # Compiled at the first use, since most runs have no resets.
-        fresh = jax.jit(self._functions.fresh_environments, out_shardings=self.place(state))
+        fresh = jax.jit(
+            self._functions.fresh_environments,
+            out_shardings=self.place(state),
+            # As in `_lower_advance`: most leaves, such as a replay buffer, stay where they are.
+            donate_argnums=0,
+        )
         return fresh(state)
 
     def bad_updates(self, state: Any) -> int:

@@ -69,7 +69,7 @@ def train_seeds(
         ConfigError: before any long work, if a setting is unknown, unsupported or not allowed, or
             belongs to a single run.
         CheckpointError: if a checkpoint cannot be written, or there are some of another run.
-        TrainingError: if the gradients of all seeds stay non-finite.
+        TrainingError: if the gradients of all seeds stay non-finite, or memory runs out.
     """
     config, runtime = _check_settings(agent, settings)
     # The same four keys as `Agent.train` makes of a seed, so that each seed learns what it would
@@ -84,7 +84,8 @@ def train_seeds(
     evaluate = functools.partial(_evaluate_seeds, evaluators)
     hand_out = functools.partial(_publish_seeds, len(seeds), runtime, make_policy)
     progress = functools.partial(_report_seeds, len(seeds), progress_fn)
-    with contextlib.ExitStack() as stack:
+    otherwise = f"--one-by-one, since {len(seeds)} seeds take the memory of as many runs"
+    with parts.explain_out_of_memory(config, otherwise), contextlib.ExitStack() as stack:
         savers = _open_savers(stack, seeds, folders, record, config)
         params = jax.eval_shape(learner.init, keys[0][1]).params
         parts.compile_all(program, shared, config.training_steps > 0, True, params)

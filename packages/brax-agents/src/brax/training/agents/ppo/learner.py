@@ -192,6 +192,7 @@ class PPOLearner(Learner):
                 lambda seen: self._value(params, *seen),
                 (after, *memory),
                 truncation > 0,
+                # Of other seeds too, since `vmap` makes one loop of those of all seeds.
                 split=self.mesh.size > 1,
             )
             last_value = values_after[-1]

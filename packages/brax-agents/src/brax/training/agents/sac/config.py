@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from brax.training.config import RunConfig
-from brax.training.learning.replay_buffers import check_sizes
+from brax.training.learning.replay_buffers import check_sizes, steps_before_updates
 from brax.training.settings import number
 
 
@@ -47,6 +47,11 @@ class SACConfig(RunConfig):
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step."""
         return self.num_envs * self.action_repeat
+
+    @property
+    def steps_before_updates(self) -> int:
+        """Training steps at the start of a run that only fill the replay buffer."""
+        return steps_before_updates(self)
 
     @property
     def needs(self) -> tuple[str, ...]:

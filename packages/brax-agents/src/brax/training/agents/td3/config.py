@@ -5,7 +5,7 @@ from typing import Any
 
 from brax.errors import ConfigError
 from brax.training.config import RunConfig
-from brax.training.learning.replay_buffers import check_sizes
+from brax.training.learning.replay_buffers import check_sizes, steps_before_updates
 from brax.training.learning.schedules import LINEAR
 from brax.training.settings import choice, number
 
@@ -75,6 +75,11 @@ class TD3Config(RunConfig):
     def network_settings(self) -> dict[str, Any]:
         """Settings that `network_factory` gets besides sizes and preprocessing."""
         return {"num_atoms": self.num_atoms} if self.num_atoms else {}
+
+    @property
+    def steps_before_updates(self) -> int:
+        """Training steps at the start of a run that only fill the replay buffer."""
+        return steps_before_updates(self, self.n_steps)
 
     @property
     def needs(self) -> tuple[str, ...]:
