@@ -1,14 +1,20 @@
-"""Comparison of the structures that `reset` and `step` return.
+"""Shapes that environments declare, and the structures that `reset` and `step` return.
 
-JAX reports such a difference late and without the names of the leaves.
+JAX reports a difference of structures late and without the names of the leaves.
 """
 
+import numbers
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from brax.errors import ShapeError
+
+
+def declared_shape(size: Any) -> tuple[int, ...]:
+    """Return the shape that an entry of `observation_size` declares: of a vector by its length."""
+    return (int(size),) if isinstance(size, numbers.Integral) else tuple(size)
 
 
 def differences(before: Any, after: Any) -> list[str]:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen
 
+from brax.env.structure import declared_shape
 from brax.errors import ConfigError, closest
 from brax.training import types
 from brax.training.nn import memory as recurrent
@@ -156,7 +157,7 @@ def observation_width(size: types.ObservationSize, key: str) -> int:
             f"the environment has no observation '{key}'. It has: {', '.join(size)}."
             f"{closest(key, size)} Set policy_obs_key or value_obs_key{hint}"
         )
-    shape = (size[key],) if isinstance(size[key], numbers.Integral) else tuple(size[key])
+    shape = declared_shape(size[key])
     if len(shape) != 1:
         raise ConfigError(
             f"the observation '{key}' has the shape {shape}; dense networks read vectors. Set "

@@ -16,6 +16,7 @@ import numpy as np
 
 from brax.env import Env, State, wrap
 from brax.env.base import check_environment_given
+from brax.env.structure import declared_shape
 from brax.env.wrappers.stack import inner
 from brax.errors import ConfigError, TrainingError
 from brax.training import policies, types
@@ -131,10 +132,7 @@ def check_observation_size(size: types.ObservationSize, state: State) -> None:
         ConfigError: with both sizes.
     """
     seen = {name: x.shape[1:] for name, x in _named_entries(state.obs)}
-    declared = {
-        name: (x,) if isinstance(x, numbers.Integral) else tuple(x)
-        for name, x in _named_entries(size)
-    }
+    declared = {name: declared_shape(x) for name, x in _named_entries(size)}
     if declared != seen:
         raise ConfigError(
             f"the environment's observation_size is {size}, but reset returns observations of the "

@@ -1,7 +1,6 @@
 """Output checks of environments: what `reset` and `step` return."""
 
 import inspect
-import numbers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 
 from brax import plugins
 from brax.env.base import Env, State
-from brax.env.structure import differences
+from brax.env.structure import declared_shape, differences
 from brax.env.wrappers.domain_randomization import DomainRandomizationVmapWrapper
 from brax.errors import BraxError, ConfigError, PluginError, closest, describe_error
 from brax.plugins.outputs.traced import blamed, describe
@@ -148,8 +147,5 @@ def _observation(env: Env, obs: Any) -> Iterator[str]:
         return
     declared, seen = env.observation_size, {name: part.shape for name, part in obs.items()}
     shapes = declared if isinstance(declared, Mapping) else {}
-    sizes = {
-        name: (x,) if isinstance(x, numbers.Integral) else tuple(x) for name, x in shapes.items()
-    }
-    if sizes != seen:
+    if {name: declared_shape(x) for name, x in shapes.items()} != seen:
         yield f"observation_size is {declared}, but the shapes of obs are {seen}"

@@ -1,7 +1,6 @@
 """Shared by the adapters: stores the state, draws the keys, and compiles the functions."""
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.env import Env, State
+from brax.env.structure import declared_shape
 from brax.errors import ConfigError
 
 
@@ -85,9 +85,8 @@ def observation_shapes(env: Env) -> tuple[int, ...] | dict[str, tuple[int, ...]]
     """Return the shape of an environment's observation, or those of its entries by name."""
     size = env.observation_size
     if not isinstance(size, Mapping):
-        return (size,)
-    # Environments such as `fast`, and those of other packages, declare a vector by its length.
-    return {name: (int(x),) if isinstance(x, Integral) else tuple(x) for name, x in size.items()}
+        return declared_shape(size)
+    return {name: declared_shape(x) for name, x in size.items()}
 
 
 def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
