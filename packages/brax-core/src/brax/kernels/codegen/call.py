@@ -253,9 +253,13 @@ def _partitioned(kernel: Kernel, batched: tuple[bool, ...], local: Local) -> Any
 
     # The mesh axis that splits the batch of any operand splits all of them.
     def batch_axis(mesh: Any, shapes: Sequence[Any]) -> Any:
-        specs = [s.sharding.spec for s, mine in zip(shapes, batched, strict=True) if mine]
-        found = [p[-1] for p, s in zip(specs, shapes, strict=False) if len(p) == len(s.shape)]
-        return next((axis for axis in found if axis is not None), None)
+        specs = [
+            s.sharding.spec
+            for s, mine in zip(shapes, batched, strict=True)
+            # A shorter specification leaves the last axes whole.
+            if mine and len(s.sharding.spec) == len(s.shape)
+        ]
+        return next((spec[-1] for spec in specs if spec[-1] is not None), None)
 
     def partition(mesh: Any, operands: Any, results: Any) -> Any:
         axis = batch_axis(mesh, operands)
