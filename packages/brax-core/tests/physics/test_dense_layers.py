@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from brax.kernels import dense_layers
 from brax.kernels.codegen import cpu
+from brax.kernels.codegen import dense_layers as codegen
 from brax.kernels.dense_layers import Layers
 
 # For each activation: itself and its derivative, in double precision.
@@ -218,6 +219,14 @@ def test_variables_of_the_environment_turn_kernels_off(monkeypatch):
     assert not dense_layers.supported(layers, jax.tree.leaves(_case((4, 2), 50)))
 
 
+def test_a_variable_leaves_layers_to_xla_that_were_traced_before(monkeypatch):
+    run = jax.jit(functools.partial(_pulled, Layers((4, 9, 2), jnp.tanh, False)))
+    traced = run.trace(*_case((4, 9, 2), 50))
+    assert "dense_layers" in str(traced.jaxpr)
+    monkeypatch.setenv("BRAX_NATIVE", "0")
+    assert "custom_call" not in traced.lower().as_text()
+
+
 def test_a_failing_compiler_leaves_layers_to_xla(monkeypatch):
     def failing(*_):
         raise RuntimeError("unknown instruction")
@@ -225,9 +234,20 @@ def test_a_failing_compiler_leaves_layers_to_xla(monkeypatch):
     monkeypatch.setattr(cpu, "register", failing)
     sizes = 6, 11, 2
     case = _case(sizes, 50)
-    with pytest.warns(RuntimeWarning, match="unknown instruction"):
+    said = "dense layers of 6, 11, 2 numbers .*unknown instruction"
+    with pytest.warns(RuntimeWarning, match=said):
         found = jax.jit(functools.partial(_pulled, Layers(sizes, jnp.tanh, False)))(*case)
     _close(found, _backpropagated("tanh", False, *case))
+
+
+def test_an_error_of_the_code_generator_leaves_layers_without_a_kernel(monkeypatch):
+    def failing(*_, **__):
+        raise KeyError("axis")
+
+    monkeypatch.setattr(codegen, "forward_text", failing)
+    arrays = jax.tree.leaves(_case((7, 3), 50)[:2])
+    with pytest.warns(RuntimeWarning, match="dense layers of 7, 3 numbers .*KeyError: 'axis'"):
+        assert not dense_layers.supported(Layers((7, 3), jnp.tanh, False), arrays)
 
 
 def test_within_a_shard_map_there_is_no_kernel():

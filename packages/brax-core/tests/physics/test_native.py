@@ -681,17 +681,40 @@ def test_a_cache_that_cannot_be_written_is_said_once(tmp_path, monkeypatch):
         assert target.compile_module("same", text, 0)
 
 
-def test_an_error_of_the_code_generator_is_said_once_and_leaves_the_kernel_to_xla(monkeypatch):
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [
+        ((0, 9, 9), "install one of these"),
+        ((0, 10, 0), "a fault of brax-core: please report it"),
+        ((0, 12, 0), "a fault of brax-core: please report it"),
+        ((0, 12, 1), "install one of these"),
+    ],
+)
+def test_an_error_of_the_code_generator_is_said_once_and_leaves_the_kernel_to_xla(
+    version, advice, monkeypatch
+):
+    """The message blames a version of JAX only if that was not tested."""
+
     def broken(*_):
         raise KeyError("axis")
 
     monkeypatch.setattr("brax.kernels.codegen.cpu.translate", broken)
+    monkeypatch.setattr(jax_internals, "CHECKED", ("0.10.0", "0.12.0"))
+    monkeypatch.setattr(jax, "__version_info__", version)
     jax_internals.warn.cache_clear()
     closed = trace(lambda a: (a + 1,), [((4,), jnp.float32)])
-    with pytest.warns(RuntimeWarning, match="several times slower .*KeyError: 'axis'") as said:
-        assert not cpu.supports(Kernel(closed), Form("cpu", (64,))).native
-        assert not cpu.supports(Kernel(closed), Form("cpu", (64,))).native
-    assert len(said) == 1
+    said = rf"slower .* failed on the kernel hip \(KeyError: 'axis'\), so XLA .*{advice}"
+    with pytest.warns(RuntimeWarning, match=said) as warned:
+        assert not cpu.supports(Kernel(closed, "hip"), Form("cpu", (64,))).native
+        assert not cpu.supports(Kernel(closed, "hip"), Form("cpu", (64,))).native
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_cumulative_sum_along_an_empty_axis_is_empty(reverse):
+    rows = jnp.ones((0, 2, 5))
+    (out,) = translated(lambda a: (lax.cumsum(a, axis=0, reverse=reverse),), [rows])
+    assert out.shape == rows.shape
 
 
 def _equation(function, *given):

@@ -223,29 +223,28 @@ def left_to_xla() -> bool:
     return os.environ.get("BRAX_NATIVE") == "0"
 
 
-def attempted(kernel: Kernel, make: Callable[[], T]) -> tuple[T | None, Outcome]:
+def attempted(title: str, make: Callable[[], T]) -> tuple[T | None, Outcome]:
     """Return native code of a kernel and the outcome; no code if XLA has to compile it.
 
     Args:
-        kernel: the kernel.
+        title: the kernel's name in messages.
         make: makes the code.
     """
     try:
         if left_to_xla():
             raise Unsupported("anything while BRAX_NATIVE is 0")
-        return make(), Outcome(kernel.title)
+        return make(), Outcome(title)
     except Unsupported as reason:
-        _LOG.info("a kernel of %d numbers is left to XLA: %s", kernel.elements, reason)
-        return None, Outcome(kernel.title, str(reason), reason.where)
+        _LOG.info("the kernel %s is left to XLA: %s", title, reason)
+        return None, Outcome(title, str(reason), reason.where)
     except jax_internals.UnknownForm as reason:
-        jax_internals.warn(str(reason))
-        return None, Outcome(kernel.title, str(reason))
-    # Any other error may come from a version of JAX or LLVM that was not tested. XLA can always
-    # take over, so the user's program goes on with a warning.
+        text = str(reason)
+    # Any other error is a fault of ours, or comes from a version of JAX or LLVM that was not
+    # tested. XLA can always take over, so the user's program continues with a warning.
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-        jax_internals.warn(text)
-        return None, Outcome(kernel.title, text)
+    jax_internals.warn(title, text)
+    return None, Outcome(title, text)
 
 
 def _partitioned(kernel: Kernel, batched: tuple[bool, ...], local: Local) -> Any:

@@ -52,7 +52,7 @@ _LOCK = threading.Lock()
 
 def supports(kernel: Kernel, form: Form) -> Outcome:
     """Return the outcome of a kernel's translation; its reason is empty if there is PTX."""
-    _, outcome = attempted(kernel, lambda: _check(kernel, form))
+    _, outcome = attempted(kernel.title, lambda: _check(kernel, form))
     if outcome.native:
         batched, known = kernel.batched(form), kernel.known(form)
         _, outcome = _code(kernel, batched, known, form.size)
@@ -145,7 +145,9 @@ def _code(
     with _LOCK:
         if key not in kernel.made:
             # A failure is kept too, so that it is not tried again.
-            kernel.made[key] = attempted(kernel, lambda: _compiled(kernel, batched, known, size))
+            kernel.made[key] = attempted(
+                kernel.title, lambda: _compiled(kernel, batched, known, size)
+            )
     found: tuple[str | None, Outcome] = kernel.made[key]
     return found
 

@@ -305,15 +305,28 @@ def ffi_version() -> int:
     return min(int(found["MINOR"]), FFI_MINOR)
 
 
-# The cache makes the warning appear once for each reason.
+# The cache makes the warning appear once for each kernel and reason.
 @functools.cache
-def warn(reason: str) -> None:
-    """Warn, once for each reason, that the code generator cannot work with this version of JAX."""
+def warn(kernel: str, reason: str) -> None:
+    """Warn, once for each kernel and reason, that the code generator failed.
+
+    Args:
+        kernel: the kernel's name in messages.
+        reason: the error.
+    """
+    oldest, newest = (tuple(map(int, version.split("."))) for version in CHECKED)
+    advice = (
+        f"The code generator was tested with JAX {CHECKED[0]} to {CHECKED[1]}, and this is JAX "
+        f"{jax.__version__}: install one of these, or a newer brax-core."
+    )
+    if oldest <= jax.__version_info__ <= newest:
+        advice = (
+            f"JAX {jax.__version__} was tested, so this is a fault of brax-core: please report it, "
+            "with this message and the kernel's code."
+        )
     warnings.warn(
-        f"Physics runs several times slower than it should: JAX {jax.__version__} and brax-core's "
-        f"CPU code generator do not fit together ({reason}), so that XLA compiles the kernels. The "
-        f"code generator was tested with JAX {CHECKED[0]} to {CHECKED[1]}: install one of these, "
-        "or a newer brax-core.",
+        f"Brax runs slower than it should: the code generator failed on the kernel {kernel} "
+        f"({reason}), so XLA compiles it. {advice}",
         RuntimeWarning,
         stacklevel=2,
     )
