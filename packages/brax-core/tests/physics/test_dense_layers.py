@@ -202,6 +202,21 @@ def test_exported_layers_are_computed_by_xla():
     _close(jax.jit(program.call)(*case), run(*case))
 
 
+def test_no_rows_and_their_gradient():
+    """A sum over no rows is zero; the kernel of a block may not write into empty arrays."""
+    sizes, (_, weights, _) = (4, 9, 2), _case((4, 9, 2), 50)
+    nothing = np.zeros((0, 4), np.float32), weights, np.zeros((0, 2), np.float32)
+    layers = Layers(sizes, jnp.tanh, False)
+    run = jax.jit(functools.partial(_pulled, layers)).lower(*nothing)
+    # The kernels' operand with the rows is not empty.
+    calls = [line for line in run.as_text().splitlines() if "custom_call @brax_" in line]
+    assert len(calls) == 2 and not any("tensor<0x" in line for line in calls)
+    out, of_data, of_weights = run.compile()(*nothing)
+    assert (out.shape, of_data.shape) == ((0, 2), (0, 4))
+    for x, y in zip(jax.tree.leaves(of_weights), jax.tree.leaves(weights), strict=True):
+        np.testing.assert_array_equal(x, np.zeros_like(y))
+
+
 def test_what_has_no_kernel():
     sizes, (data, weights, _) = (4, 9, 2), _case((4, 9, 2), 50)
     arrays = jax.tree.leaves((data, weights))
@@ -211,6 +226,8 @@ def test_what_has_no_kernel():
     assert not dense_layers.supported(plain._replace(activation=jnp.sin), arrays)
     assert not dense_layers.supported(plain._replace(activation=jax.nn.softmax), arrays)
     assert not dense_layers.supported(plain, [x.astype(np.float16) for x in arrays])
+    for empty in ((0, 9, 2), (4, 0, 2), (4, 9, 0)):
+        assert not dense_layers.supported(plain._replace(sizes=empty), arrays)
 
 
 def test_variables_of_the_environment_turn_kernels_off(monkeypatch):

@@ -31,7 +31,8 @@ def supported(layers: Layers, arrays: Sequence[jax.Array]) -> bool:
         layers: the layers.
         arrays: the rows, and the weights.
     """
-    if not cpu.is_default():
+    # The kernels' loops test at their ends, so that an empty array would be written beyond its end.
+    if not cpu.is_default() or not all(layers.sizes):
         return False
     kinds = [jax.typeof(x) for x in arrays]
     # In a `shard_map` over devices, XLA computes the layers.
@@ -70,8 +71,12 @@ def _flat(weights: Weights) -> list[jax.Array]:
 
 
 def _blocks(data: jax.Array) -> jax.Array:
-    """Return rows (rows, n) as (blocks, `BLOCK_ROWS`, n), the last block filled up with zeros."""
-    missing = -len(data) % BLOCK_ROWS
+    """Return rows (rows, n) as (blocks, `BLOCK_ROWS`, n), the last block filled up with zeros.
+
+    There is at least one block, which a kernel would compute in any case.
+    """
+    blocks = max(1, -(-len(data) // BLOCK_ROWS))
+    missing = blocks * BLOCK_ROWS - len(data)
     whole = jnp.pad(data, [(0, missing), (0, 0)]) if missing else data
     return whole.reshape(-1, BLOCK_ROWS, data.shape[1])
 
