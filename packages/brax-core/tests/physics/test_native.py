@@ -1,6 +1,7 @@
 """Kernels as this project translates them, beside the same operations compiled by XLA."""
 
 import hashlib
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -679,6 +680,104 @@ def test_a_cache_that_cannot_be_written_is_said_once(tmp_path, monkeypatch):
     text = "define ptr @handler(ptr %x) {\nret ptr %x\n}"
     with pytest.warns(UserWarning, match="kernels cannot be kept in"):
         assert target.compile_module("same", text, 0)
+
+
+NOTHING = "define ptr @handler(ptr %x) {\nret ptr null\n}"
+"""A module whose handler does nothing."""
+
+
+@pytest.fixture
+def jax_cache(tmp_path, monkeypatch):
+    """Return a function that sets JAX's compilation cache, and the working folder to an empty one.
+
+    It is called with the cache's folder, within the test's own, and the largest size in bytes.
+    """
+    names = (
+        "jax_compilation_cache_dir",
+        "jax_enable_compilation_cache",
+        "jax_compilation_cache_max_size",
+    )
+    before = [getattr(jax.config, name) for name in names]
+    monkeypatch.chdir(tmp_path)
+
+    def use(folder, limit=-1):
+        for name, value in zip(names, (folder, True, limit), strict=True):
+            jax.config.update(name, value)
+        return tmp_path / folder / "brax"
+
+    yield use
+    for name, value in zip(names, before, strict=True):
+        jax.config.update(name, value)
+
+
+def test_a_cache_at_a_url_is_no_folder(tmp_path, jax_cache):
+    jax_cache("gs://bucket/cache")
+    assert target.compile_module("nothing", NOTHING, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_the_cache_has_the_rights_of_any_file(tmp_path, jax_cache):
+    """So that all users of a shared cache can read it."""
+    folder = jax_cache("cache")
+    target.compile_module("nothing", NOTHING, 0)
+    (file,) = folder.iterdir()
+    (tmp_path / "plain").touch()
+    assert file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(jax_cache, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    folder = jax_cache("cache")
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.warns(UserWarning, match="No space left"):
+        assert target.compile_module("nothing", NOTHING, 0)
+    assert list(folder.iterdir()) == []
+
+
+def test_code_that_was_compiled_otherwise_is_not_taken_from_the_cache(jax_cache, monkeypatch):
+    folder = jax_cache("cache")
+    text = """define ptr @handler(ptr %x) {
+        %slot = alloca ptr
+        store ptr %x, ptr %slot
+        %y = load ptr, ptr %slot
+        ret ptr %y
+    }"""
+    found: dict[str, set[Path]] = {}
+    for name, passes, model, level in (
+        ("as it is", target.PASSES, target.CODE_MODEL, 1),
+        ("without passes", {0: (), 1: ()}, target.CODE_MODEL, 1),
+        ("far away", target.PASSES, "large", 1),
+        ("quickly", target.PASSES, target.CODE_MODEL, 0),
+    ):
+        monkeypatch.setattr(target, "PASSES", passes)
+        monkeypatch.setattr(target, "CODE_MODEL", model)
+        target._circumstances.cache_clear()
+        target.compile_module("slot", text, level)
+        found[name] = set(folder.iterdir()).difference(*found.values())
+    target._circumstances.cache_clear()
+    files = {name: file for name, (file,) in found.items()}
+    # Without the pass, the operand is stored and loaded again.
+    assert files["without passes"].read_bytes() != files["as it is"].read_bytes()
+
+
+def test_the_code_that_was_used_longest_ago_leaves_a_full_cache(jax_cache):
+    folder, code = jax_cache("cache", limit=400), bytes(68)
+    sizes = {"a": 100, "b": 100, "c": 100, "d": 150, "e": 300}
+    for time_, (name, size) in enumerate(sizes.items()):
+        if name == "d":  # 450 bytes with it
+            assert target._read_cached(folder / "a") == code
+        if name == "e":  # 650 bytes with it
+            assert target._read_cached(folder / "c") == code
+        # A checksum of 32 bytes comes first.
+        target._write_cached(folder / name, bytes(size - 32))
+        os.utime(folder / name, (time_, time_))
+        assert sum(f.stat().st_size for f in folder.iterdir()) <= 400
+        left = {"d": {"a", "c", "d"}, "e": {"c", "e"}}
+        assert name not in left or {f.name for f in folder.iterdir()} == left[name]
+    target._write_cached(folder / "too large", bytes(400))
+    assert {f.name for f in folder.iterdir()} == {"c", "e"}
 
 
 @pytest.mark.parametrize(
