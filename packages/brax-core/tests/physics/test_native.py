@@ -5,12 +5,14 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.interpreters import partial_eval
 from native_lab import by_environment, by_xla, form_of, kernel_of, native, translated
 from physics_lab import PIPELINES, chain
 
@@ -846,6 +848,15 @@ def test_a_scan_has_the_operands_that_its_body_takes_whatever_the_version():
     other = {k: v for k, v in eqn.params.items() if k not in ("num_carry", "ft_in")}
     with pytest.raises(jax_internals.UnknownForm, match="which operands are its carry"):
         jax_internals.scan(eqn.replace(params=other))
+
+
+def test_a_rule_for_dead_code_is_given_the_equation_whatever_the_version(monkeypatch):
+    """From JAX 0.12 on, another argument is before it."""
+    rules: dict[str, Any] = {}
+    monkeypatch.setattr(partial_eval, "dce_rules", rules)
+    jax_internals.register_dead_code_rule("add", lambda used, eqn: (used, eqn))
+    assert rules["add"]([True], "equation") == ([True], "equation")
+    assert rules["add"]([True], "new argument", "equation") == ([True], "equation")
 
 
 def test_another_interface_of_xla_is_an_unknown_form(tmp_path, monkeypatch):

@@ -362,7 +362,7 @@ def _fold(x: jax.Array, dim: Any, new: int, old: int) -> jax.Array:
             return x
         x = jnp.broadcast_to(x[..., None, :], (*x.shape[:-1], new, old))
     elif old == 1:
-        # XLA removes this transpose together with the one in `Kernel`.
+        # XLA removes this transpose together with the one before the call, in `cpu.compile`.
         return jnp.moveaxis(x[..., 0], dim, -1)
     else:
         x = jnp.moveaxis(x, dim, x.ndim - 2)

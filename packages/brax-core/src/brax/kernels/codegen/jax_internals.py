@@ -1,11 +1,15 @@
-"""Adapter to those internals of JAX that the CPU code generator reads.
+"""Adapter to those internals of JAX that the code generator reads.
 
 The parameters of a jaxpr's equations, the context of a lowering rule and XLA's foreign-function
 interface are not part of JAX's public interface, and a new version may change them. This module is
-the only one that knows their forms, but for the structures of that interface, which are in
-`ffi_layout`. If it meets a form that it does not know,
-it raises `UnknownForm`, and `warn` warns once. XLA then compiles the kernel, which is several times
-slower.
+the only one that knows their forms, with two exceptions: the structures of that interface are in
+`ffi_layout`, and `call.DEVICES` makes JAX decide on devices. If this module meets a form that it
+does not know, it raises `UnknownForm`, and `warn` warns once. XLA then compiles the kernel, which
+is several times slower.
+
+The primitives outside of this folder, above all `brax.kernels.batch_last`, read more of JAX: the
+devices and the tangent type of an abstract value. These have no guard, because programs that XLA
+compiles need them as well.
 
 To support a new version of JAX, run the tests with it, add what it changed here, and set `CHECKED`.
 The parameters of an operation are where its lowering rule is registered.
@@ -55,6 +59,20 @@ def pruned(closed: Any, used: Sequence[bool], kept: Sequence[bool]) -> tuple[Any
     # Dead code elimination also shortens the loops and calls inside.
     jaxpr, read = partial_eval.dce_jaxpr(closed.jaxpr, list(used), list(kept))
     return ClosedJaxpr(jaxpr, closed.consts), tuple(read)
+
+
+def register_dead_code_rule(
+    primitive: Any, rule: Callable[[list[bool], Any], tuple[list[bool], Any]]
+) -> None:
+    """Register how dead code elimination shortens the equations of a primitive.
+
+    Args:
+        primitive: the primitive.
+        rule: takes whether each result is used, and the equation. It returns whether each operand
+            is still used, and the shorter equation, or None if nothing is left of it.
+    """
+    # The equation is the last argument: from JAX 0.12 on, another one is before it.
+    partial_eval.dce_rules[primitive] = lambda used, *given: rule(used, given[-1])
 
 
 def check(eqn: Any, parameters: str | None) -> None:

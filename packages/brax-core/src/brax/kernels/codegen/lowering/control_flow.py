@@ -552,8 +552,8 @@ def _scan_where_needed(
         # All rows are computed before the first one is stored.
         emitter.loops.close_all()
         for (buffer, code, size), new in zip(filled, out[carried:], strict=True):
-            place = emitter.apply("mul", "i4", at, np.int32(size))
-            emitter.loops.copy(new, code, buffer, place)
+            begin = emitter.apply("mul", "i4", at, np.int32(size))
+            emitter.loops.copy(new, code, buffer, begin)
         carry.put(out[:carried])
     results = [
         buffer_array(buffer, element_shape(v.aval.shape))
