@@ -146,13 +146,16 @@ class Kernel:
         """The number of elements that are computed for each environment."""
         self.operations = operation_names(self.closed.jaxpr)
         """The names of its operations and of the functions that it calls."""
+        parts = list(called_kernels(self.closed.jaxpr))
         found = [named(name) for name in self.operations]
         # Lists of flagged rows have a rule for arrays in memory only.
-        self.needs_memory = FLAGGED in self.operations or any(
-            x.in_memory and not x.rule for x in found
+        self.needs_memory: bool = (
+            FLAGGED in self.operations
+            or any(x.in_memory and not x.rule for x in found)
+            or any(part.needs_memory for part in parts)
         )
         """True if it cannot be unrolled."""
-        self.calls_kernels = any(x.kernel for x in found)
+        self.calls_kernels = bool(parts)
         """True if it has other kernels as parts."""
 
     def check(self, form: Form) -> None:
@@ -306,6 +309,15 @@ def operation_names(jaxpr: Any) -> set[str]:
     here = {eqn.primitive.name for eqn in jaxpr.eqns}
     here |= {str(eqn.params.get("name", "")) for eqn in jaxpr.eqns}
     return here.union(*(operation_names(j) for eqn in jaxpr.eqns for j in jax_internals.inner(eqn)))
+
+
+def called_kernels(jaxpr: Any) -> Iterator[Kernel]:
+    """Yield the kernels that a jaxpr calls."""
+    for eqn in jaxpr.eqns:
+        if kernel_of := operation(eqn).kernel:
+            yield kernel_of(eqn)
+        for inner in jax_internals.inner(eqn):
+            yield from called_kernels(inner)
 
 
 def element_count(jaxpr: Any) -> int:

@@ -199,7 +199,7 @@ def register_kernel(name: str, kernel_of: Callable[[Any], Any]) -> None:
         ]
         return lower_jaxpr(emitter, kernel.closed.jaxpr, kernel.closed.consts, given)
 
-    _function_rule(name, kernel=True, parameters=None)(inlined)
+    _function_rule(name, kernel=kernel_of, parameters=None)(inlined)
 
 
 def _as_operand(emitter: Emitter, x: ElementArray, code: str) -> ElementArray:
