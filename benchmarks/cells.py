@@ -187,7 +187,7 @@ def _peer(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterat
 
 def _versions(size: Size, pipeline: str, folder: str | None, threads: int) -> Iterator[Cell]:
     """Return cells that compare this project with itself on the newest Python, JAX and packages."""
-    strict = {"PYTHONWARNINGS": "error:Physics runs several times slower:RuntimeWarning"}
+    strict = {"PYTHONWARNINGS": "error:Brax runs slower than it should:RuntimeWarning"}
     for name in models.TASKS:
         settings = _ours(models.task(name, pipeline, folder), pipeline, size.batch)
         sides = {

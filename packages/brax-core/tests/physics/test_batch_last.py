@@ -341,9 +341,22 @@ def sharded_cases():
     }
 
 
+def sharded_batches_stay():
+    """Check that a split batch stays on its devices, whatever the rank of the shared operand."""
+    mesh = Mesh(np.array(jax.devices()), ("e",))
+    scaled = batch_last(lambda m, x: jnp.sin(x) * m.sum(tuple(range(m.ndim - 1))))
+    rows = jax.device_put(US, NamedSharding(mesh, P("e")))
+    for rank in range(5):
+        shared = jax.device_put(jnp.ones((2,) * rank), NamedSharding(mesh, P()))
+        run = jax.jit(jax.vmap(scaled, (None, 0))).lower(shared, rows).compile()
+        assert "all-gather" not in str(run.as_text()), rank
+        np.testing.assert_allclose(run(shared, rows), 2**rank * np.sin(US), rtol=1e-6)
+
+
 def main():
     assert jax.device_count() == N, jax.devices()
     cases = sharded_cases()
+    sharded_batches_stay()
     agree(cases)
     models_agree()
     os.environ["BRAX_NATIVE"] = "0"

@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from brax.kernels import dense_layers
 from brax.kernels.codegen import cpu
+from brax.kernels.codegen import dense_layers as codegen
 from brax.kernels.dense_layers import Layers
 
 # For each activation: itself and its derivative, in double precision.
@@ -201,6 +202,21 @@ def test_exported_layers_are_computed_by_xla():
     _close(jax.jit(program.call)(*case), run(*case))
 
 
+def test_no_rows_and_their_gradient():
+    """A sum over no rows is zero; the kernel of a block may not write into empty arrays."""
+    sizes, (_, weights, _) = (4, 9, 2), _case((4, 9, 2), 50)
+    nothing = np.zeros((0, 4), np.float32), weights, np.zeros((0, 2), np.float32)
+    layers = Layers(sizes, jnp.tanh, False)
+    run = jax.jit(functools.partial(_pulled, layers)).lower(*nothing)
+    # The kernels' operand with the rows is not empty.
+    calls = [line for line in run.as_text().splitlines() if "custom_call @brax_" in line]
+    assert len(calls) == 2 and not any("tensor<0x" in line for line in calls)
+    out, of_data, of_weights = run.compile()(*nothing)
+    assert (out.shape, of_data.shape) == ((0, 2), (0, 4))
+    for x, y in zip(jax.tree.leaves(of_weights), jax.tree.leaves(weights), strict=True):
+        np.testing.assert_array_equal(x, np.zeros_like(y))
+
+
 def test_what_has_no_kernel():
     sizes, (data, weights, _) = (4, 9, 2), _case((4, 9, 2), 50)
     arrays = jax.tree.leaves((data, weights))
@@ -210,12 +226,22 @@ def test_what_has_no_kernel():
     assert not dense_layers.supported(plain._replace(activation=jnp.sin), arrays)
     assert not dense_layers.supported(plain._replace(activation=jax.nn.softmax), arrays)
     assert not dense_layers.supported(plain, [x.astype(np.float16) for x in arrays])
+    for empty in ((0, 9, 2), (4, 0, 2), (4, 9, 0)):
+        assert not dense_layers.supported(plain._replace(sizes=empty), arrays)
 
 
 def test_variables_of_the_environment_turn_kernels_off(monkeypatch):
     monkeypatch.setenv("BRAX_NATIVE", "0")
     layers = Layers((4, 2), jnp.tanh, False)
     assert not dense_layers.supported(layers, jax.tree.leaves(_case((4, 2), 50)))
+
+
+def test_a_variable_leaves_layers_to_xla_that_were_traced_before(monkeypatch):
+    run = jax.jit(functools.partial(_pulled, Layers((4, 9, 2), jnp.tanh, False)))
+    traced = run.trace(*_case((4, 9, 2), 50))
+    assert "dense_layers" in str(traced.jaxpr)
+    monkeypatch.setenv("BRAX_NATIVE", "0")
+    assert "custom_call" not in traced.lower().as_text()
 
 
 def test_a_failing_compiler_leaves_layers_to_xla(monkeypatch):
@@ -225,9 +251,20 @@ def test_a_failing_compiler_leaves_layers_to_xla(monkeypatch):
     monkeypatch.setattr(cpu, "register", failing)
     sizes = 6, 11, 2
     case = _case(sizes, 50)
-    with pytest.warns(RuntimeWarning, match="unknown instruction"):
+    said = "dense layers of 6, 11, 2 numbers .*unknown instruction"
+    with pytest.warns(RuntimeWarning, match=said):
         found = jax.jit(functools.partial(_pulled, Layers(sizes, jnp.tanh, False)))(*case)
     _close(found, _backpropagated("tanh", False, *case))
+
+
+def test_an_error_of_the_code_generator_leaves_layers_without_a_kernel(monkeypatch):
+    def failing(*_, **__):
+        raise KeyError("axis")
+
+    monkeypatch.setattr(codegen, "forward_text", failing)
+    arrays = jax.tree.leaves(_case((7, 3), 50)[:2])
+    with pytest.warns(RuntimeWarning, match="dense layers of 7, 3 numbers .*KeyError: 'axis'"):
+        assert not dense_layers.supported(Layers((7, 3), jnp.tanh, False), arrays)
 
 
 def test_within_a_shard_map_there_is_no_kernel():

@@ -1,15 +1,18 @@
 """Kernels as this project translates them, beside the same operations compiled by XLA."""
 
 import hashlib
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.interpreters import partial_eval
 from native_lab import by_environment, by_xla, form_of, kernel_of, native, translated
 from physics_lab import PIPELINES, chain
 
@@ -681,17 +684,138 @@ def test_a_cache_that_cannot_be_written_is_said_once(tmp_path, monkeypatch):
         assert target.compile_module("same", text, 0)
 
 
-def test_an_error_of_the_code_generator_is_said_once_and_leaves_the_kernel_to_xla(monkeypatch):
+NOTHING = "define ptr @handler(ptr %x) {\nret ptr null\n}"
+"""A module whose handler does nothing."""
+
+
+@pytest.fixture
+def jax_cache(tmp_path, monkeypatch):
+    """Return a function that sets JAX's compilation cache, and the working folder to an empty one.
+
+    It is called with the cache's folder, within the test's own, and the largest size in bytes.
+    """
+    names = (
+        "jax_compilation_cache_dir",
+        "jax_enable_compilation_cache",
+        "jax_compilation_cache_max_size",
+    )
+    before = [getattr(jax.config, name) for name in names]
+    monkeypatch.chdir(tmp_path)
+
+    def use(folder, limit=-1):
+        for name, value in zip(names, (folder, True, limit), strict=True):
+            jax.config.update(name, value)
+        return tmp_path / folder / "brax"
+
+    yield use
+    for name, value in zip(names, before, strict=True):
+        jax.config.update(name, value)
+
+
+def test_a_cache_at_a_url_is_no_folder(tmp_path, jax_cache):
+    jax_cache("gs://bucket/cache")
+    assert target.compile_module("nothing", NOTHING, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_the_cache_has_the_rights_of_any_file(tmp_path, jax_cache):
+    """So that all users of a shared cache can read it."""
+    folder = jax_cache("cache")
+    target.compile_module("nothing", NOTHING, 0)
+    (file,) = folder.iterdir()
+    (tmp_path / "plain").touch()
+    assert file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(jax_cache, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    folder = jax_cache("cache")
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.warns(UserWarning, match="No space left"):
+        assert target.compile_module("nothing", NOTHING, 0)
+    assert list(folder.iterdir()) == []
+
+
+def test_code_that_was_compiled_otherwise_is_not_taken_from_the_cache(jax_cache, monkeypatch):
+    folder = jax_cache("cache")
+    text = """define ptr @handler(ptr %x) {
+        %slot = alloca ptr
+        store ptr %x, ptr %slot
+        %y = load ptr, ptr %slot
+        ret ptr %y
+    }"""
+    found: dict[str, set[Path]] = {}
+    for name, passes, model, level in (
+        ("as it is", target.PASSES, target.CODE_MODEL, 1),
+        ("without passes", {0: (), 1: ()}, target.CODE_MODEL, 1),
+        ("far away", target.PASSES, "large", 1),
+        ("quickly", target.PASSES, target.CODE_MODEL, 0),
+    ):
+        monkeypatch.setattr(target, "PASSES", passes)
+        monkeypatch.setattr(target, "CODE_MODEL", model)
+        target._circumstances.cache_clear()
+        target.compile_module("slot", text, level)
+        found[name] = set(folder.iterdir()).difference(*found.values())
+    target._circumstances.cache_clear()
+    files = {name: file for name, (file,) in found.items()}
+    # Without the pass, the operand is stored and loaded again.
+    assert files["without passes"].read_bytes() != files["as it is"].read_bytes()
+
+
+def test_the_code_that_was_used_longest_ago_leaves_a_full_cache(jax_cache):
+    folder, code = jax_cache("cache", limit=400), bytes(68)
+    sizes = {"a": 100, "b": 100, "c": 100, "d": 150, "e": 300}
+    for time_, (name, size) in enumerate(sizes.items()):
+        if name == "d":  # 450 bytes with it
+            assert target._read_cached(folder / "a") == code
+        if name == "e":  # 650 bytes with it
+            assert target._read_cached(folder / "c") == code
+        # A checksum of 32 bytes comes first.
+        target._write_cached(folder / name, bytes(size - 32))
+        os.utime(folder / name, (time_, time_))
+        assert sum(f.stat().st_size for f in folder.iterdir()) <= 400
+        left = {"d": {"a", "c", "d"}, "e": {"c", "e"}}
+        assert name not in left or {f.name for f in folder.iterdir()} == left[name]
+    target._write_cached(folder / "too large", bytes(400))
+    assert {f.name for f in folder.iterdir()} == {"c", "e"}
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [
+        ((0, 9, 9), "install one of these"),
+        ((0, 10, 0), "a fault of brax-core: please report it"),
+        ((0, 12, 0), "a fault of brax-core: please report it"),
+        ((0, 12, 1), "install one of these"),
+    ],
+)
+def test_an_error_of_the_code_generator_is_said_once_and_leaves_the_kernel_to_xla(
+    version, advice, monkeypatch
+):
+    """The message blames a version of JAX only if that was not tested."""
+
     def broken(*_):
         raise KeyError("axis")
 
     monkeypatch.setattr("brax.kernels.codegen.cpu.translate", broken)
+    monkeypatch.setattr(jax_internals, "CHECKED", ("0.10.0", "0.12.0"))
+    monkeypatch.setattr(jax, "__version_info__", version)
     jax_internals.warn.cache_clear()
     closed = trace(lambda a: (a + 1,), [((4,), jnp.float32)])
-    with pytest.warns(RuntimeWarning, match="several times slower .*KeyError: 'axis'") as said:
-        assert not cpu.supports(Kernel(closed), Form("cpu", (64,))).native
-        assert not cpu.supports(Kernel(closed), Form("cpu", (64,))).native
-    assert len(said) == 1
+    said = rf"slower .* failed on the kernel hip \(KeyError: 'axis'\), so XLA .*{advice}"
+    with pytest.warns(RuntimeWarning, match=said) as warned:
+        assert not cpu.supports(Kernel(closed, "hip"), Form("cpu", (64,))).native
+        assert not cpu.supports(Kernel(closed, "hip"), Form("cpu", (64,))).native
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_cumulative_sum_along_an_empty_axis_is_empty(reverse):
+    rows = jnp.ones((0, 2, 5))
+    (out,) = translated(lambda a: (lax.cumsum(a, axis=0, reverse=reverse),), [rows])
+    assert out.shape == rows.shape
 
 
 def _equation(function, *given):
@@ -724,6 +848,15 @@ def test_a_scan_has_the_operands_that_its_body_takes_whatever_the_version():
     other = {k: v for k, v in eqn.params.items() if k not in ("num_carry", "ft_in")}
     with pytest.raises(jax_internals.UnknownForm, match="which operands are its carry"):
         jax_internals.scan(eqn.replace(params=other))
+
+
+def test_a_rule_for_dead_code_is_given_the_equation_whatever_the_version(monkeypatch):
+    """From JAX 0.12 on, another argument is before it."""
+    rules: dict[str, Any] = {}
+    monkeypatch.setattr(partial_eval, "dce_rules", rules)
+    jax_internals.register_dead_code_rule("add", lambda used, eqn: (used, eqn))
+    assert rules["add"]([True], "equation") == ([True], "equation")
+    assert rules["add"]([True], "new argument", "equation") == ([True], "equation")
 
 
 def test_another_interface_of_xla_is_an_unknown_form(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from brax import cli, plugins
@@ -80,6 +81,30 @@ def test_native_kernels_and_their_derivatives_are_collected_with_their_names():
     assert [(o.kernel, o.native) for o in outcomes] == [
         ("the transpose of the derivative of wave", True)
     ]
+
+
+def test_a_kernel_has_what_the_kernels_within_it_need():
+    """`top_k` has a rule for arrays in memory only, so that neither kernel may be unrolled."""
+
+    def largest(x):
+        return jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(x, 0, -1), 2)[0], -1, 0)
+
+    def around(x):
+        return jax.vmap(batch_last(largest), in_axes=-1, out_axes=-1)(x) + 1
+
+    def looped(x):
+        return jax.lax.scan(lambda c, _: (around(c), None), around(x), None, length=3)[0]
+
+    rows = jax.random.normal(jax.random.key(0), (70, 5))
+    with collected() as outcomes:
+        found = [jax.jit(jax.vmap(batch_last(f)))(rows) for f in (around, looped)]
+    assert [str(o) for o in outcomes if not o.native] == []
+    top = np.sort(rows, axis=1)[:, :-3:-1]
+    np.testing.assert_array_equal(found[0], top + np.float32(1))
+    expected = top
+    for _ in range(4):
+        expected = expected + np.float32(1)
+    np.testing.assert_array_equal(found[1], expected)
 
 
 class Wobble(JointType):

@@ -300,6 +300,32 @@ def test_a_step_is_one_kernel_with_the_kernels_that_it_calls(fused, monkeypatch)
     np.testing.assert_allclose(got[1], want[1], rtol=1e-6)
 
 
+def test_a_step_outside_of_jit_is_not_compiled_at_each_call(fused):
+    def step(x):
+        return batch_last(jnp.square)(x) + 1
+
+    x = jnp.arange(140.0).reshape(70, 2)
+    for n in range(3):
+        assert (map_step(step)(x + n) == (x + n) ** 2 + 1).all()
+    assert len(fused) == 1  # the kernel in it
+
+
+def test_a_copy_of_a_model_has_the_same_code(monkeypatch):
+    compiled, codes = cuda._compiled, []
+
+    def counted(*args):
+        codes.append(compiled(*args))
+        return codes[-1]
+
+    monkeypatch.setattr(cuda, "_compiled", counted)
+    x = jnp.ones((1, 70))
+    kernel = kernel_of(lambda x, mass: x * mass, [x, jnp.ones((1, 1))])
+    for mass, number in ((2.5, 1), (2.5, 1), (3.5, 2), (2.5, 2), (0.0, 3), (-0.0, 4)):
+        form = form_of([x, jnp.ones((1, 1))])._replace(known=(None, Known(np.array([mass], "f4"))))
+        assert cuda.supports(kernel, form).native
+        assert len(codes) == number
+
+
 def test_a_step_that_is_not_translated_calls_its_kernels(fused):
     def step(x):
         return jnp.linalg.eigvalsh(batch_last(jnp.multiply)(x, x)[:, None] * x)

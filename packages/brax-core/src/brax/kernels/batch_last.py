@@ -92,14 +92,16 @@ def map_step(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Return `jax.vmap(fun)`, which is one kernel on a GPU with all the kernels that it calls.
 
     Where an operation is not translated, those kernels stay kernels of their own. On other devices
-    this is `jax.vmap`.
+    and outside of `jit` this is `jax.vmap`.
 
     Args:
         fun: takes and returns pytrees of arrays of one environment.
     """
 
     def mapped(*args: Any) -> Any:
-        whole = _columns(fun) if cuda.fuses_steps() else None
+        # The function is new for each call, so that a call outside of `jit` would compile it again.
+        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(args))
+        whole = _columns(fun) if traced and cuda.fuses_steps() else None
         if whole is not None and _is_pure(whole, *args):
             return jax.vmap(batch_last(whole))(*args)
         return jax.vmap(fun)(*args)
@@ -362,7 +364,7 @@ def _fold(x: jax.Array, dim: Any, new: int, old: int) -> jax.Array:
             return x
         x = jnp.broadcast_to(x[..., None, :], (*x.shape[:-1], new, old))
     elif old == 1:
-        # XLA removes this transpose together with the one in `Kernel`.
+        # XLA removes this transpose together with the one before the call, in `cpu.compile`.
         return jnp.moveaxis(x[..., 0], dim, -1)
     else:
         x = jnp.moveaxis(x, dim, x.ndim - 2)

@@ -16,9 +16,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from brax.kernels.codegen import cpu, dense_layers, jax_internals
+from brax.kernels.codegen.call import attempted, left_to_xla
 from brax.kernels.codegen.dense_layers import BLOCK_ROWS, padded
 from brax.kernels.codegen.dense_layers import Layers as Layers
-from brax.kernels.codegen.emitter import Unsupported
 
 Weights = Sequence[tuple[jax.Array, jax.Array]]
 """For each layer the weights (inputs, outputs) and the bias (outputs,)."""
@@ -31,7 +31,8 @@ def supported(layers: Layers, arrays: Sequence[jax.Array]) -> bool:
         layers: the layers.
         arrays: the rows, and the weights.
     """
-    if not cpu.is_default():
+    # The kernels' loops test at their ends, so that an empty array would be written beyond its end.
+    if not cpu.is_default() or not all(layers.sizes):
         return False
     kinds = [jax.typeof(x) for x in arrays]
     # In a `shard_map` over devices, XLA computes the layers.
@@ -43,11 +44,13 @@ def supported(layers: Layers, arrays: Sequence[jax.Array]) -> bool:
 @functools.lru_cache(maxsize=256)
 def _translated(layers: Layers) -> bool:
     """Return whether the code generator translates the activation, on this processor."""
-    try:
-        dense_layers.forward_text(layers, keep=True)
-    except (Unsupported, jax_internals.UnknownForm):
-        return False
-    return True
+    _, outcome = attempted(_title(layers), lambda: dense_layers.forward_text(layers, keep=True))
+    return outcome.native
+
+
+def _title(layers: Layers) -> str:
+    """Return the name of layers in messages."""
+    return f"dense layers of {', '.join(map(str, layers.sizes))} numbers"
 
 
 def apply(layers: Layers, data: jax.Array, weights: Weights) -> jax.Array:
@@ -68,8 +71,12 @@ def _flat(weights: Weights) -> list[jax.Array]:
 
 
 def _blocks(data: jax.Array) -> jax.Array:
-    """Return rows (rows, n) as (blocks, `BLOCK_ROWS`, n), the last block filled up with zeros."""
-    missing = -len(data) % BLOCK_ROWS
+    """Return rows (rows, n) as (blocks, `BLOCK_ROWS`, n), the last block filled up with zeros.
+
+    There is at least one block, which a kernel would compute in any case.
+    """
+    blocks = max(1, -(-len(data) // BLOCK_ROWS))
+    missing = blocks * BLOCK_ROWS - len(data)
     whole = jnp.pad(data, [(0, missing), (0, 0)]) if missing else data
     return whole.reshape(-1, BLOCK_ROWS, data.shape[1])
 
@@ -281,7 +288,7 @@ def _lower(ctx: Any, *operands: Any, kind: str, layers: Layers, options: Any) ->
     by_xla = functools.partial(_by_xla, **parameters)
     place = jax_internals.placement(ctx)
     # Another process knows no native functions, and JAX exports no calls of them.
-    mine = place.devices == 1 and not jax_internals.exported(ctx)
+    mine = place.devices == 1 and not jax_internals.exported(ctx) and not left_to_xla()
     name = _function(kind, layers, options) if mine and kind != "tangent" else None
     if name is None:
         return mlir.lower_fun(by_xla, multiple_results=True)(ctx, *operands)
@@ -299,11 +306,8 @@ def _function(kind: str, layers: Layers, options: Any) -> str | None:
 
     It is None if LLVM fails, as a version that was not tested may; then there is a warning.
     """
-    try:
-        return _compiled_function(kind, layers, options)
-    except Exception as error:
-        jax_internals.warn(f"{type(error).__name__}: {error}")
-        return None
+    name, _ = attempted(_title(layers), lambda: _compiled_function(kind, layers, options))
+    return name
 
 
 def _compiled_function(kind: str, layers: Layers, options: Any) -> str:

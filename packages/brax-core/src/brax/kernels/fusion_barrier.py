@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir, partial_eval
+from jax.interpreters import ad, batching, mlir
+
+from brax.kernels.codegen.jax_internals import register_dead_code_rule
 
 T = TypeVar("T")
 
@@ -89,12 +91,8 @@ def _transpose(cotangents: Sequence[object], *_: object) -> list[Any]:
     return _given(cotangents)
 
 
-def _without_unused(used: list[bool], *given: Any) -> tuple[list[bool], Any]:
-    """Drop the results that nobody uses, with their operands.
-
-    The equation is the last argument: from JAX 0.12 on, another one is before it.
-    """
-    eqn = given[-1]
+def _without_unused(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
+    """Drop the results that nobody uses, with their operands."""
     if not any(used):
         return used, None
     operands, results = (
@@ -107,4 +105,4 @@ def _without_unused(used: list[bool], *given: Any) -> tuple[list[bool], Any]:
 batching.primitive_batchers[_primitive] = _batch
 ad.primitive_jvps[_primitive] = _jvp
 ad.primitive_transposes[_primitive] = _transpose
-partial_eval.dce_rules[_primitive] = _without_unused
+register_dead_code_rule(_primitive, _without_unused)

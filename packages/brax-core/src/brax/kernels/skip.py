@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal, Primitive, jaxpr_as_fun
-from jax.interpreters import ad, batching, mlir, partial_eval
+from jax.interpreters import ad, batching, mlir
 
-from brax.kernels.codegen.jax_internals import pruned
+from brax.kernels.codegen.jax_internals import pruned, register_dead_code_rule
 
 T = TypeVar("T")
 
@@ -146,12 +146,8 @@ def _transpose(
     return [of_operand.get(i) for i in range(len(operands))]
 
 
-def _without_unused(used: list[bool], *given: Any) -> tuple[list[bool], Any]:
-    """Drop the results that nobody uses, and the operands that are then not read.
-
-    The equation is the last argument: from JAX 0.12 on, another one is before it.
-    """
-    eqn = given[-1]
+def _without_unused(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
+    """Drop the results that nobody uses, and the operands that are then not read."""
     if not any(used):
         return [False] * len(eqn.invars), None
     old = [i for i, u in zip(eqn.params["old"], used, strict=True) if u]
@@ -176,7 +172,7 @@ mlir.register_lowering(_primitive, mlir.lower_fun(_selected, multiple_results=Tr
 batching.primitive_batchers[_primitive] = _batch
 ad.primitive_jvps[_primitive] = _jvp
 ad.primitive_transposes[_primitive] = _transpose
-partial_eval.dce_rules[_primitive] = _without_unused
+register_dead_code_rule(_primitive, _without_unused)
 
 
 def rows_needed(count: jax.Array, rows: int) -> jax.Array:

@@ -9,7 +9,8 @@ are known when the kernel is traced leave no instructions.
 
 From a jaxpr to machine code:
 
-1. `call.Kernel` traces the function to a jaxpr and decides how it is compiled.
+1. `call.trace` traces the function to a jaxpr, which `call.Kernel` holds. The platform's backend
+   decides how it is compiled: `cpu`, `cuda` or `xla`.
 2. `translate.translate` turns the jaxpr into LLVM. It calls `lowering.control_flow.lower_jaxpr`,
    which finds the lowering rule of each equation; the rules emit into an `emitter.Emitter`. In a
    long kernel operations on large arrays become `loops`.
@@ -20,8 +21,8 @@ From a jaxpr to machine code:
    structures by the offsets of `ffi_layout`.
 
 A kernel with an operation that has no lowering rule is left to XLA (`emitter.Unsupported`), and
-`explain` records why. `dump` writes the stages of a kernel for who debugs it. `jax_internals` is
-the only module that reads what JAX keeps private. The thresholds are explained in
+`explain` records why. `dump` writes the stages of a kernel for who debugs it. `jax_internals` reads
+what JAX keeps private, and says which other modules do so. The thresholds are explained in
 docs/performance-model.md. Only `brax.kernels`, the commands and the checks of plugins import this
 folder. Start reading at `call`, then `translate`.
 """

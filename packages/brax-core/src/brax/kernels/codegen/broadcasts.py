@@ -65,11 +65,7 @@ def _shared(before: Sequence[Instruction], kind: Type) -> dict[str, str]:
     return {
         name: made[i.operands[0]].operands[1]
         for name, i in made.items()
-        if i.type == kind
-        and i.operation == "shufflevector"
-        # Lane 0 in all lanes, which is a number's, as `Emitter.operand` broadcasts it.
-        and i.operands[1:] == ("poison", "zeroinitializer")
-        and i.operands[0] in made
+        if i.type == kind and ir.is_broadcast(i) and i.operands[0] in made
     }
 
 
@@ -105,7 +101,7 @@ def _store_copies(
         yield ir.store(number, one, f"{name}.place", one.bytes)
     else:
         some = Type(kind.scalar, n)
-        yield from _broadcast(number, some, name)
+        yield from ir.broadcast(number, some, name)
         yield ir.store(name, some, f"{name}.place", one.bytes)
 
 
@@ -114,13 +110,4 @@ def _load_copy(name: str, kind: Type, table: str, at: int) -> Iterator[Instructi
     one = Type(kind.scalar)
     yield ir.address(f"{name}.place", one, table, str(at))
     yield ir.load(f"{name}.number", one, f"{name}.place")
-    yield from _broadcast(f"{name}.number", kind, name)
-
-
-def _broadcast(number: str, kind: Type, name: str) -> Iterator[Instruction]:
-    """Yield LLVM's idiom for a broadcast."""
-    first, one, lanes = f"{name}.first", Type(kind.scalar), Type("i32", kind.lanes)
-    yield Instruction("insertelement", ("poison", number, "0"), (kind, one, ir.I32), kind, first)
-    yield Instruction(
-        "shufflevector", (first, "poison", "zeroinitializer"), (kind, kind, lanes), kind, name
-    )
+    yield from ir.broadcast(f"{name}.number", kind, name)

@@ -146,13 +146,16 @@ class Kernel:
         """The number of elements that are computed for each environment."""
         self.operations = operation_names(self.closed.jaxpr)
         """The names of its operations and of the functions that it calls."""
+        parts = list(called_kernels(self.closed.jaxpr))
         found = [named(name) for name in self.operations]
         # Lists of flagged rows have a rule for arrays in memory only.
-        self.needs_memory = FLAGGED in self.operations or any(
-            x.in_memory and not x.rule for x in found
+        self.needs_memory: bool = (
+            FLAGGED in self.operations
+            or any(x.in_memory and not x.rule for x in found)
+            or any(part.needs_memory for part in parts)
         )
         """True if it cannot be unrolled."""
-        self.calls_kernels = any(x.kernel for x in found)
+        self.calls_kernels = bool(parts)
         """True if it has other kernels as parts."""
 
     def check(self, form: Form) -> None:
@@ -223,29 +226,28 @@ def left_to_xla() -> bool:
     return os.environ.get("BRAX_NATIVE") == "0"
 
 
-def attempted(kernel: Kernel, make: Callable[[], T]) -> tuple[T | None, Outcome]:
+def attempted(title: str, make: Callable[[], T]) -> tuple[T | None, Outcome]:
     """Return native code of a kernel and the outcome; no code if XLA has to compile it.
 
     Args:
-        kernel: the kernel.
+        title: the kernel's name in messages.
         make: makes the code.
     """
     try:
         if left_to_xla():
             raise Unsupported("anything while BRAX_NATIVE is 0")
-        return make(), Outcome(kernel.title)
+        return make(), Outcome(title)
     except Unsupported as reason:
-        _LOG.info("a kernel of %d numbers is left to XLA: %s", kernel.elements, reason)
-        return None, Outcome(kernel.title, str(reason), reason.where)
+        _LOG.info("the kernel %s is left to XLA: %s", title, reason)
+        return None, Outcome(title, str(reason), reason.where)
     except jax_internals.UnknownForm as reason:
-        jax_internals.warn(str(reason))
-        return None, Outcome(kernel.title, str(reason))
-    # Any other error may come from a version of JAX or LLVM that was not tested. XLA can always
-    # take over, so the user's program goes on with a warning.
+        text = str(reason)
+    # Any other error is a fault of ours, or comes from a version of JAX or LLVM that was not
+    # tested. XLA can always take over, so the user's program continues with a warning.
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-        jax_internals.warn(text)
-        return None, Outcome(kernel.title, text)
+    jax_internals.warn(title, text)
+    return None, Outcome(title, text)
 
 
 def _partitioned(kernel: Kernel, batched: tuple[bool, ...], local: Local) -> Any:
@@ -253,9 +255,13 @@ def _partitioned(kernel: Kernel, batched: tuple[bool, ...], local: Local) -> Any
 
     # The mesh axis that splits the batch of any operand splits all of them.
     def batch_axis(mesh: Any, shapes: Sequence[Any]) -> Any:
-        specs = [s.sharding.spec for s, mine in zip(shapes, batched, strict=True) if mine]
-        found = [p[-1] for p, s in zip(specs, shapes, strict=False) if len(p) == len(s.shape)]
-        return next((axis for axis in found if axis is not None), None)
+        specs = [
+            s.sharding.spec
+            for s, mine in zip(shapes, batched, strict=True)
+            # A shorter specification leaves the last axes whole.
+            if mine and len(s.sharding.spec) == len(s.shape)
+        ]
+        return next((spec[-1] for spec in specs if spec[-1] is not None), None)
 
     def partition(mesh: Any, operands: Any, results: Any) -> Any:
         axis = batch_axis(mesh, operands)
@@ -303,6 +309,15 @@ def operation_names(jaxpr: Any) -> set[str]:
     here = {eqn.primitive.name for eqn in jaxpr.eqns}
     here |= {str(eqn.params.get("name", "")) for eqn in jaxpr.eqns}
     return here.union(*(operation_names(j) for eqn in jaxpr.eqns for j in jax_internals.inner(eqn)))
+
+
+def called_kernels(jaxpr: Any) -> Iterator[Kernel]:
+    """Yield the kernels that a jaxpr calls."""
+    for eqn in jaxpr.eqns:
+        if kernel_of := operation(eqn).kernel:
+            yield kernel_of(eqn)
+        for inner in jax_internals.inner(eqn):
+            yield from called_kernels(inner)
 
 
 def element_count(jaxpr: Any) -> int:

@@ -61,7 +61,7 @@ Patterns = tuple[Pattern | None, ...]
 
 def supports(kernel: Kernel, form: Form) -> Outcome:
     """Return the outcome of a kernel's translation; its reason is empty if there is a function."""
-    _, outcome = attempted(kernel, lambda: kernel.check(form))
+    _, outcome = attempted(kernel.title, lambda: kernel.check(form))
     if outcome.native:
         _, outcome = _function(
             kernel, kernel.batched(form), _patterns(kernel, form), form.size, form.devices == 1
@@ -107,7 +107,7 @@ def _function(
     Returns:
         The name that XLA knows the function by, or None if the kernel cannot be translated.
     """
-    max_bytes, outcome = attempted(kernel, target.vector_bytes)
+    max_bytes, outcome = attempted(kernel.title, target.vector_bytes)
     if max_bytes is None:
         return None, outcome
     # A power of two, at most the batch: all batches that fill a register share one function.
@@ -117,7 +117,7 @@ def _function(
     if key not in kernel.made:
         # A failure is kept too, so that it is not tried again.
         kernel.made[key] = attempted(
-            kernel, lambda: _compiled(kernel, batched, patterns, lanes, opt_level, threads)
+            kernel.title, lambda: _compiled(kernel, batched, patterns, lanes, opt_level, threads)
         )
     name, outcome = kernel.made[key]
     summaries = dump.explained.get()

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import hashlib
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -52,7 +53,7 @@ _LOCK = threading.Lock()
 
 def supports(kernel: Kernel, form: Form) -> Outcome:
     """Return the outcome of a kernel's translation; its reason is empty if there is PTX."""
-    _, outcome = attempted(kernel, lambda: _check(kernel, form))
+    _, outcome = attempted(kernel.title, lambda: _check(kernel, form))
     if outcome.native:
         batched, known = kernel.batched(form), kernel.known(form)
         _, outcome = _code(kernel, batched, known, form.size)
@@ -140,25 +141,38 @@ def _code(
         known: the operands that become constants.
         size: the size of the batch.
     """
-    key = "cuda", batched, known, size
+    numbers = [None if k is None else np.asarray(k.array) for k in known]
+    # By the numbers: another copy of a model, which a new environment has, needs no other code.
+    bits = tuple(None if x is None else (x.dtype, x.shape, x.tobytes()) for x in numbers)
+    key = "cuda", batched, bits, size
     # LLVM's targets are shared by all threads.
     with _LOCK:
         if key not in kernel.made:
             # A failure is kept too, so that it is not tried again.
-            kernel.made[key] = attempted(kernel, lambda: _compiled(kernel, batched, known, size))
+            kernel.made[key] = attempted(
+                kernel.title, lambda: _compiled(kernel, batched, numbers, size)
+            )
     found: tuple[str | None, Outcome] = kernel.made[key]
     return found
 
 
 def _compiled(
-    kernel: Kernel, batched: tuple[bool, ...], known: tuple[Known | None, ...], size: int
+    kernel: Kernel,
+    batched: tuple[bool, ...],
+    numbers: Sequence[np.ndarray[Any, Any] | None],
+    size: int,
 ) -> str:
     """Return a kernel's PTX.
+
+    Args:
+        kernel: the kernel.
+        batched: whether each operand has a batch.
+        numbers: the numbers of the operands that become constants.
+        size: the size of the batch.
 
     Raises:
         Unsupported: if it cannot be translated, or needs too much memory.
     """
-    numbers = [None if k is None else np.asarray(k.array) for k in known]
     # A loop over an array stores products that are fused with sums elsewhere. So that a GPU has the
     # CPU's bits, arrays are in memory in the same kernels.
     long = kernel.needs_memory or kernel.elements > MAX_UNROLLED_ELEMENTS

@@ -555,12 +555,9 @@ class Emitter:
         # A wide value never has to become uniform.
         if self.wide[x] == wide:
             return str(x)
-        kind = self.type_of(code, True)
-        scalar = self.type_of(code, False)
-        # LLVM's idiom for a broadcast, which its back end turns into one instruction.
-        first = self.emit("insertelement", kind, ("poison", x, "0"), (kind, scalar, ir.I32))
-        types = kind, kind, self.type_of("i4", True)
-        return self.emit("shufflevector", kind, (first, "poison", "zeroinitializer"), types)
+        first, whole = ir.broadcast(str(x), self.type_of(code, True), "")
+        name = self.emit(first.operation, first.type, first.operands, first.types)
+        return self.emit(whole.operation, whole.type, (name, *whole.operands[1:]), whole.types)
 
     def apply(self, instruction: str, code: str, *values: Value) -> str:
         """Emit an instruction whose operands all have one type."""

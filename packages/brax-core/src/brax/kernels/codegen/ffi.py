@@ -9,7 +9,7 @@ calls the kernel once, which asks `next` for a part of a piece after the other: 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from brax.kernels.codegen.ffi_layout import SIZES, WORD_BYTES, offset
+from brax.kernels.codegen.ffi_layout import METADATA_EXTENSION, SIZES, WORD_BYTES, offset
 from brax.kernels.codegen.jax_internals import FFI_MAJOR, ffi_version
 from brax.kernels.codegen.stack import allocation
 
@@ -24,6 +24,9 @@ PART = 64
 
 _COUNT, _SCHEDULE = "ThreadPool_NumThreads_Args", "ThreadPool_Schedule_Args"
 """The arguments of XLA's functions that count its threads, and have one of them call a function."""
+
+_DESTROY = "Error_Destroy_Args"
+"""The arguments of XLA's function that frees an error."""
 
 
 class ArrayLayout(NamedTuple):
@@ -112,7 +115,7 @@ def ffi_handler(
     shared = _shared_call(_thread_count(MIN_THREAD_BATCH), _pieces(lanes)) if threads else []
     lines = _handler(len(operands), len(results), batched, shared)
     lines += _batch(operands, results, lanes, threads)
-    return "\n".join(lines) + (_WORK_SHARING if threads else "")
+    return "\n".join(lines) + (_WORK_SHARING + _failed() if threads else "")
 
 
 def block_handler(operands: int, results: int, room: int, prepare: Sequence[str]) -> str:
@@ -163,7 +166,7 @@ def block_handler(operands: int, results: int, room: int, prepare: Sequence[str]
         "ret void",
         "}",
     ]
-    return "\n".join(lines) + _WORK_SHARING
+    return "\n".join(lines) + _WORK_SHARING + _failed()
 
 
 def _handler(operands: int, results: int, sized: int, shared: Sequence[str]) -> list[str]:
@@ -184,8 +187,13 @@ def _handler(operands: int, results: int, sized: int, shared: Sequence[str]) -> 
         f"%operands = alloca ptr, i32 {operands}",
         f"%results = alloca ptr, i32 {results}",
         *_load("extension", "frame", offset("CallFrame.extension_start")),
-        "%asked = icmp ne ptr %extension, null",
-        "br i1 %asked, label %about, label %call",
+        "%extended = icmp ne ptr %extension, null",
+        "br i1 %extended, label %asked, label %call",
+        "asked:",
+        *_load("type", "extension", offset("Extension_Base.type"), "i32"),
+        f"%version.asked = icmp eq i32 %type, {METADATA_EXTENSION}",
+        # Extensions of other types, which a later XLA may have, are of no concern to a kernel.
+        "br i1 %version.asked, label %about, label %call",
         # Before the first call XLA asks for the version that the handler was written for, in an
         # extension of the frame. The answer is the only thing that is done then.
         "about:",
@@ -547,10 +555,11 @@ def _thread_count(least: int) -> list[str]:
         ),
         *_load("context", "frame", offset("CallFrame.ctx")),
         *_load("api", "frame", offset("CallFrame.api")),
-        *_arguments("count.args", _COUNT),
+        *_arguments("count.args", _COUNT, ("ctx", "%context")),
         *_set("threads.at", "count.args", offset(f"{_COUNT}.num_threads"), "%threads.to"),
         *_load("count", "api", offset("Api.ThreadPool_NumThreads")),
         "%count.error = call ptr %count(ptr %count.args)",
+        "%uncounted = call i1 @failed(ptr %api, ptr %count.error)",
         "%threads = load i64, ptr %threads.to",
         f"%most = udiv i64 %size, {least}",
         "%single = icmp slt i64 %threads, 2",
@@ -604,7 +613,7 @@ def _job() -> list[str]:
 def _scheduled_threads() -> list[str]:
     """Have XLA call `work` in all threads but this one."""
     return [
-        *_arguments("schedule.args", _SCHEDULE, ("task", "@work")),
+        *_arguments("schedule.args", _SCHEDULE, ("ctx", "%context"), ("task", "@work")),
         *_set("schedule.job", "schedule.args", offset(f"{_SCHEDULE}.data"), "%job"),
         *_load("schedule", "api", offset("Api.ThreadPool_Schedule")),
         "br label %next",
@@ -615,6 +624,10 @@ def _scheduled_threads() -> list[str]:
         "br i1 %more, label %ordered, label %mine",
         "ordered:",
         "%schedule.error = call ptr %schedule(ptr %schedule.args)",
+        # A thread that does not come holds no job. Other threads take its pieces.
+        "%missing = call i1 @failed(ptr %api, ptr %schedule.error)",
+        "%lost = zext i1 %missing to i64",
+        "%held = atomicrmw sub ptr %users.at, i64 %lost acq_rel",
         "%i.next = add i64 %i, 1",
         "br label %next",
     ]
@@ -642,16 +655,38 @@ def _own_share() -> list[str]:
     ]
 
 
+def _failed() -> str:
+    """Return the function `failed`, which says whether a function of XLA has returned an error.
+
+    It frees the error.
+    """
+    lines = [
+        "define internal i1 @failed(ptr %api, ptr %error) {",
+        "%fine = icmp eq ptr %error, null",
+        "br i1 %fine, label %end, label %free",
+        "free:",
+        f"%args = alloca [{SIZES[_DESTROY] // WORD_BYTES} x i64]",
+        *_arguments("args", _DESTROY, ("error", "%error")),
+        *_load("destroy", "api", offset("Api.Error_Destroy")),
+        "call void %destroy(ptr %args)",
+        "ret i1 true",
+        "end:",
+        "ret i1 false",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
 def _arguments(base: str, struct: str, *more: tuple[str, str]) -> list[str]:
     """Set the structure of arguments of one of XLA's functions.
 
     Args:
         base: the name of its address.
         struct: the name of the structure.
-        more: fields with addresses, besides size, extension (there is none) and context.
+        more: fields with addresses, besides size and extension (there is none).
     """
     values = [("struct_size", "i64", str(SIZES[struct])), ("extension_start", "i64", "0")]
-    values += [(field, "ptr", x) for field, x in (("ctx", "%context"), *more)]
+    values += [(field, "ptr", x) for field, x in more]
     return _store(
         base, [(offset(f"{struct}.{field}") // WORD_BYTES, (kind, x)) for field, kind, x in values]
     )

@@ -12,11 +12,13 @@ WORD_BYTES = 8
 """The size of an address, and of an integer of 64 bits."""
 
 OFFSETS = {
-    "Api": {"ThreadPool_Schedule": 136, "ThreadPool_NumThreads": 144},
+    "Api": {"Error_Destroy": 64, "ThreadPool_Schedule": 136, "ThreadPool_NumThreads": 144},
     "Api_Version": {"major_version": 16, "minor_version": 20},
     "Args": {"args": 32},
     "Buffer": {"data": 24, "dims": 40},
     "CallFrame": {"extension_start": 8, "api": 16, "ctx": 24, "args": 40, "rets": 80},
+    "Error_Destroy_Args": {"struct_size": 0, "extension_start": 8, "error": 16},
+    "Extension_Base": {"type": 8},
     "Metadata": {"api_version": 8},
     "Metadata_Extension": {"metadata": 24},
     "Rets": {"rets": 32},
@@ -29,8 +31,15 @@ OFFSETS = {
 }
 """The offset of each field that a handler uses, by structure."""
 
-SIZES = {"ThreadPool_NumThreads_Args": 32, "ThreadPool_Schedule_Args": 40}
+SIZES = {
+    "Error_Destroy_Args": 24,
+    "ThreadPool_NumThreads_Args": 32,
+    "ThreadPool_Schedule_Args": 40,
+}
 """The sizes of the structures that a handler makes; each says its size in its first field."""
+
+METADATA_EXTENSION = 1
+"""The type of the extension of a call frame that asks for a handler's version."""
 
 
 def offset(*path: str) -> int:

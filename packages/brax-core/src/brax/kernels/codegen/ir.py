@@ -137,6 +137,31 @@ def store(x: str, kind: Type, place: str, alignment: int = 0) -> Instruction:
     return Instruction("store", (x, place), (kind, PTR), effect=effect, alignment=alignment)
 
 
+_FIRST_LANE = "poison", "zeroinitializer"
+"""The operands of a `shufflevector` that puts lane 0 into all lanes."""
+
+
+def broadcast(number: str, kind: Type, name: str) -> tuple[Instruction, Instruction]:
+    """Return LLVM's idiom for a broadcast, which its back end turns into one instruction.
+
+    Args:
+        number: the number for all lanes.
+        kind: the type of the vector.
+        name: the vector's name.
+    """
+    first, types = f"{name}.first", (kind, kind, Type("i32", kind.lanes))
+    one = ("poison", number, "0"), (kind, Type(kind.scalar), I32)
+    return (
+        Instruction("insertelement", *one, kind, first),
+        Instruction("shufflevector", (first, *_FIRST_LANE), types, kind, name),
+    )
+
+
+def is_broadcast(instruction: Instruction) -> bool:
+    """Return whether an instruction is the second one of a broadcast."""
+    return instruction.operation == "shufflevector" and instruction.operands[1:] == _FIRST_LANE
+
+
 def phi(result: str, kind: Type, *cases: tuple[str, str]) -> Instruction:
     """Return a phi node of values, each with the label of the block that it comes from."""
     operands, labels = zip(*cases, strict=True)

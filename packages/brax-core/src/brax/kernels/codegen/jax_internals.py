@@ -1,11 +1,15 @@
-"""Adapter to those internals of JAX that the CPU code generator reads.
+"""Adapter to those internals of JAX that the code generator reads.
 
 The parameters of a jaxpr's equations, the context of a lowering rule and XLA's foreign-function
 interface are not part of JAX's public interface, and a new version may change them. This module is
-the only one that knows their forms, but for the structures of that interface, which are in
-`ffi_layout`. If it meets a form that it does not know,
-it raises `UnknownForm`, and `warn` warns once. XLA then compiles the kernel, which is several times
-slower.
+the only one that knows their forms, with two exceptions: the structures of that interface are in
+`ffi_layout`, and `call.DEVICES` makes JAX decide on devices. If this module meets a form that it
+does not know, it raises `UnknownForm`, and `warn` warns once. XLA then compiles the kernel, which
+is several times slower.
+
+The primitives outside of this folder, above all `brax.kernels.batch_last`, read more of JAX: the
+devices and the tangent type of an abstract value. These have no guard, because programs that XLA
+compiles need them as well.
 
 To support a new version of JAX, run the tests with it, add what it changed here, and set `CHECKED`.
 The parameters of an operation are where its lowering rule is registered.
@@ -55,6 +59,20 @@ def pruned(closed: Any, used: Sequence[bool], kept: Sequence[bool]) -> tuple[Any
     # Dead code elimination also shortens the loops and calls inside.
     jaxpr, read = partial_eval.dce_jaxpr(closed.jaxpr, list(used), list(kept))
     return ClosedJaxpr(jaxpr, closed.consts), tuple(read)
+
+
+def register_dead_code_rule(
+    primitive: Any, rule: Callable[[list[bool], Any], tuple[list[bool], Any]]
+) -> None:
+    """Register how dead code elimination shortens the equations of a primitive.
+
+    Args:
+        primitive: the primitive.
+        rule: takes whether each result is used, and the equation. It returns whether each operand
+            is still used, and the shorter equation, or None if nothing is left of it.
+    """
+    # The equation is the last argument: from JAX 0.12 on, another one is before it.
+    partial_eval.dce_rules[primitive] = lambda used, *given: rule(used, given[-1])
 
 
 def check(eqn: Any, parameters: str | None) -> None:
@@ -305,15 +323,28 @@ def ffi_version() -> int:
     return min(int(found["MINOR"]), FFI_MINOR)
 
 
-# The cache makes the warning appear once for each reason.
+# The cache makes the warning appear once for each kernel and reason.
 @functools.cache
-def warn(reason: str) -> None:
-    """Warn, once for each reason, that the code generator cannot work with this version of JAX."""
+def warn(kernel: str, reason: str) -> None:
+    """Warn, once for each kernel and reason, that the code generator failed.
+
+    Args:
+        kernel: the kernel's name in messages.
+        reason: the error.
+    """
+    oldest, newest = (tuple(map(int, version.split("."))) for version in CHECKED)
+    advice = (
+        f"The code generator was tested with JAX {CHECKED[0]} to {CHECKED[1]}, and this is JAX "
+        f"{jax.__version__}: install one of these, or a newer brax-core."
+    )
+    if oldest <= jax.__version_info__ <= newest:
+        advice = (
+            f"JAX {jax.__version__} was tested, so this is a fault of brax-core: please report it, "
+            "with this message and the kernel's code."
+        )
     warnings.warn(
-        f"Physics runs several times slower than it should: JAX {jax.__version__} and brax-core's "
-        f"CPU code generator do not fit together ({reason}), so that XLA compiles the kernels. The "
-        f"code generator was tested with JAX {CHECKED[0]} to {CHECKED[1]}: install one of these, "
-        "or a newer brax-core.",
+        f"Brax runs slower than it should: the code generator failed on the kernel {kernel} "
+        f"({reason}), so XLA compiles it. {advice}",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from brax.kernels.codegen.ir import Type, broadcast, text_of
+
 TILE_VECTORS, TILE_SUMS = 4, 8
 """Vectors along a row of the tile of a product that stays in registers, and vectors in all. With
 eight sums, a chain of fused multiply-adds never waits for itself. 16 and 24 sums were no faster,
@@ -93,9 +95,8 @@ class FunctionText:
     def broadcast(self, place: str) -> str:
         """Load a number into all lanes."""
         one = self.let(f"load float, ptr {place}, align 4")
-        first = self.let(f"insertelement {self.vector} poison, float {one}, i32 0")
-        order = f"<{self.lanes} x i32> zeroinitializer"
-        return self.let(f"shufflevector {self.vector} {first}, {self.vector} poison, {order}")
+        self.lines += map(text_of, broadcast(one, Type("float", self.lanes), f"{one}.all"))
+        return f"{one}.all"
 
     def apply(self, operation: str, x: str, y: str) -> str:
         """Return the result of an operation on two vectors."""

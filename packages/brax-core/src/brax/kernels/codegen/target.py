@@ -1,11 +1,13 @@
 """Target: compiles LLVM modules for this machine's processor, and caches their machine code."""
 
+import contextlib
 import ctypes
 import ctypes.util
 import functools
 import hashlib
+import os
 import platform
-import tempfile
+import secrets
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,12 @@ from brax.kernels.codegen.math_functions import FUNCTIONS
 
 _ENGINES: list[Any] = []
 """The owners of the kernels' machine code. They are never freed: JAX may call a kernel any time."""
+
+PASSES: dict[int, tuple[str, ...]] = {0: (), 1: ("sroa",)}
+"""LLVM's passes that change a module before its machine code, by optimization level."""
+
+CODE_MODEL = "jitdefault"
+"""LLVM's assumption about where a module is in memory."""
 
 MAX_STACK_SHARE = 0.5
 """Largest share of a thread's stack that a kernel may take. The rest is XLA's, which calls it."""
@@ -37,7 +45,7 @@ def compile_module(name: str, text: str, opt_level: int) -> int:
         The address of the module's function `handler`.
     """
     machine = _target_machine(opt_level)()
-    cached = _cached(f"{name}-{_processor()}.o")
+    cached = _cached(f"{name}-{_circumstances(opt_level)}.o")
     code = _read_cached(cached) if cached else None
     if code is None:
         # With a context of its own, all that LLVM makes for the module is freed with it.
@@ -89,9 +97,10 @@ def _parsed(text: str, machine: Any, opt_level: int) -> Any:
     # Values that loops carry are in stack slots. As phi nodes they are spilled to one place and not
     # to two, since LLVM does not read a slot again instead of spilling what it has read. Without
     # optimization, phi nodes make code slower.
-    if opt_level:
+    if PASSES[opt_level]:
         passes = llvm.create_new_function_pass_manager()
-        passes.add_sroa_pass()
+        for name in PASSES[opt_level]:
+            getattr(passes, f"add_{name}_pass")()
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0))
         for function in module.functions:
             if not function.is_declaration:
@@ -100,11 +109,13 @@ def _parsed(text: str, machine: Any, opt_level: int) -> Any:
 
 
 def _cached(name: str) -> Path | None:
-    """Return the path of a file in JAX's compilation cache, or None if there is no cache."""
-    folder = jax.config.values["jax_compilation_cache_dir"]
-    if not folder or not jax.config.values["jax_enable_compilation_cache"]:
+    """Return the path of a file in JAX's compilation cache, or None if there is no such folder."""
+    folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+    # JAX's cache may also be at a URL, such as `gs://bucket/cache`, where no files are.
+    if not folder or "://" in folder:
         return None
-    return Path(folder) / "brax" / name
+    enabled = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]
+    return Path(folder) / "brax" / name if enabled else None
 
 
 def _read_cached(path: Path) -> bytes | None:
@@ -113,6 +124,10 @@ def _read_cached(path: Path) -> bytes | None:
         data = path.read_bytes()
     except OSError:
         return None
+    # The files that were read or written longest ago are removed first, see `_make_room`. A cache
+    # that cannot be written is read all the same.
+    with contextlib.suppress(OSError):
+        os.utime(path)
     # Damaged machine code would crash the process, so the file begins with a checksum.
     digest, code = data[:32], data[32:]
     return code if hashlib.sha256(code).digest() == digest else None
@@ -120,23 +135,65 @@ def _read_cached(path: Path) -> bytes | None:
 
 def _write_cached(path: Path, code: bytes) -> None:
     """Write a file of the cache atomically; a cache that cannot be written gives a warning."""
+    data = hashlib.sha256(code).digest() + code
+    # Not by `tempfile`, whose files no other user can read: users may share a cache.
+    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not _make_room(path.parent, len(data)):
+            return
         # Renaming is atomic within a folder: another process sees the whole file or none.
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        Path(file.name).replace(path)
+        part.write_bytes(data)
+        part.replace(path)
     except OSError as error:
         warnings.warn(f"kernels cannot be kept in {path.parent}: {error}", stacklevel=2)
+    finally:
+        # It is there only if something failed, such as on a full disk.
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
-@functools.lru_cache(maxsize=1)
-def _processor() -> str:
-    """Return a hash of what machine code depends on besides its module: processor and LLVM."""
+def _make_room(folder: Path, size: int) -> bool:
+    """Remove kernels until another one fits JAX's limit of its cache; return whether it can fit.
+
+    JAX counts its own files only, so that kernels take up to as much again.
+
+    Args:
+        folder: the kernels' folder.
+        size: the size of the file to be added, in bytes.
+    """
+    limit = jax.config.jax_compilation_cache_max_size  # type: ignore[attr-defined]
+    if limit == -1:  # JAX's value for no limit.
+        return True
+    if size > limit:
+        return False
+    found = []
+    for file in folder.iterdir():
+        # Another process may have removed it meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            about = file.stat()
+            found.append((about.st_mtime_ns, file, about.st_size))
+    total = size + sum(bytes_ for _, _, bytes_ in found)
+    for _, file, bytes_ in sorted(found):
+        if total <= limit:
+            break
+        file.unlink(missing_ok=True)
+        total -= bytes_
+    return True
+
+
+@functools.lru_cache(maxsize=2)
+def _circumstances(opt_level: int) -> str:
+    """Return a hash of what machine code depends on besides its module.
+
+    It is of the processor, LLVM, and how LLVM is asked to compile. So a new version of brax-core
+    that changes `PASSES` or `CODE_MODEL` loads no code of an older one.
+    """
     # A cache may be shared by machines, whose processors differ.
     about = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
     version = ".".join(map(str, llvm.llvm_version_info))
-    return hashlib.sha256(f"{about} {version}".encode()).hexdigest()[:16]
+    options = f"{opt_level} {PASSES[opt_level]} {CODE_MODEL}"
+    return hashlib.sha256(f"{about} {version} {options}".encode()).hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=1)
@@ -201,5 +258,5 @@ def _target_machine(opt_level: int) -> Any:
     features = llvm.get_host_cpu_features().flatten()
     # An engine takes ownership of its target machine, so each module needs a new one.
     return lambda: triple.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=opt_level, codemodel="jitdefault"
+        cpu=llvm.get_host_cpu_name(), features=features, opt=opt_level, codemodel=CODE_MODEL
     )

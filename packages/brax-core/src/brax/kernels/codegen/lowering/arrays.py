@@ -267,7 +267,7 @@ def cumulative(combine: Callable[..., Value]) -> Callable[..., ElementArray]:
             if before is not None:
                 here = map_elements(lambda a, b: combine(emitter, code, a, b), before, here)
             parts[i] = before = here
-        return np.stack([parts[i] for i in range(x.shape[axis])], axis)
+        return np.stack([parts[i] for i in range(x.shape[axis])], axis) if parts else x
 
     return cumulate
 

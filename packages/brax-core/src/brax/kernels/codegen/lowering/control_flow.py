@@ -199,7 +199,7 @@ def register_kernel(name: str, kernel_of: Callable[[Any], Any]) -> None:
         ]
         return lower_jaxpr(emitter, kernel.closed.jaxpr, kernel.closed.consts, given)
 
-    _function_rule(name, kernel=True, parameters=None)(inlined)
+    _function_rule(name, kernel=kernel_of, parameters=None)(inlined)
 
 
 def _as_operand(emitter: Emitter, x: ElementArray, code: str) -> ElementArray:
@@ -552,8 +552,8 @@ def _scan_where_needed(
         # All rows are computed before the first one is stored.
         emitter.loops.close_all()
         for (buffer, code, size), new in zip(filled, out[carried:], strict=True):
-            place = emitter.apply("mul", "i4", at, np.int32(size))
-            emitter.loops.copy(new, code, buffer, place)
+            begin = emitter.apply("mul", "i4", at, np.int32(size))
+            emitter.loops.copy(new, code, buffer, begin)
         carry.put(out[:carried])
     results = [
         buffer_array(buffer, element_shape(v.aval.shape))

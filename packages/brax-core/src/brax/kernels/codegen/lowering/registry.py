@@ -53,8 +53,8 @@ class Operation:
     """True if it only moves elements: it makes no instructions, for arrays in memory neither."""
     free: bool = False
     """True if it is counted as if it made no instructions, as what only moves elements is."""
-    kernel: bool = False
-    """True if it calls a kernel."""
+    kernel: Callable[[Any], Any] | None = None
+    """Takes the equation, and returns the kernel that it calls; None if it calls none."""
     parts: Callable[[Any], Any] | None = None
     """Takes the equation, and returns the functions that it calls, of the types in
     `jax_internals`; None if it is no loop, branch or call."""
