@@ -32,6 +32,24 @@ def listed(x):
     return flagged(x > 0.5, 8)
 
 
+def test_functions_of_users_may_have_the_names_of_this_projects_own():
+    """They add one, and multiply by the upper triangle too."""
+
+    def unread(x):
+        return x + 1
+
+    def multiplied(matrix, x):
+        return jnp.sum(matrix * x, axis=1)
+
+    def whole(matrix, x):
+        return jax.jit(unread)(jax.jit(multiplied)(matrix, x)), listed(x[:, 0])[1]
+
+    matrix = np.array([[1, 2], [0, 1]], np.float32)[:, :, None, None] * np.ones(3, np.float32)
+    x = np.array([3, 5], np.float32)[:, None, None] * np.ones(3, np.float32)
+    found, _ = translated(whole, [matrix, x])
+    np.testing.assert_array_equal(found, np.array([14, 6])[:, None, None] * np.ones(3))
+
+
 @pytest.mark.parametrize("batch", SIZES)
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
 def test_flagged_rows_are_listed_in_order(batch, share):

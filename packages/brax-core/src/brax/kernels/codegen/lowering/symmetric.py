@@ -247,7 +247,7 @@ class RoutineWriter:
         self.scalar = self.kind.scalar
         self.bytes = Type(self.scalar).bytes
         self.suffix = emitter.suffix_of(code, wide)
-        self.symbol = ".".join(map(str, ("@brax", name, code, emitter.lanes, *sizes)))
+        self.symbol = "@" + ".".join(map(str, (name, code, emitter.lanes, *sizes)))
         self.zero = "zeroinitializer" if wide else "0.0"
         self.one = f"splat ({self.scalar} 1.0)" if wide else "1.0"
         self.operands = tuple((each, ir.PTR) for each in operands.split())
