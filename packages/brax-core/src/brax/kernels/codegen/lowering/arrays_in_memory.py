@@ -231,11 +231,8 @@ def _dot(
 ) -> ElementArray | None:
     """Lower `dot_general` to a loop over the result, with the sum unrolled or folded."""
     left, right, depth, shape = arrays.factors(eqn, x, y)
-    codes, (code,), multiply = (
-        _codes(eqn.invars),
-        _codes(eqn.outvars),
-        arrays.multiplication(emitter, eqn),
-    )
+    codes, (code,) = _codes(eqn.invars), _codes(eqn.outvars)
+    add, multiply = arrays.addition(emitter, eqn), arrays.multiplication(emitter, eqn)
     if not depth:
         return None
 
@@ -243,7 +240,7 @@ def _dot(
     def product(*pairs: Value) -> Value:
         total = multiply(pairs[0], pairs[depth])
         for a, b in zip(pairs[1:depth], pairs[depth + 1 :], strict=True):
-            total = scalars.add(emitter, code, total, multiply(a, b))
+            total = add(total, multiply(a, b))
         return total
 
     if depth <= MAX_UNROLLED_TERMS:
@@ -252,7 +249,7 @@ def _dot(
         return loops.map_elements(product, terms, kinds, code).reshape(shape)
     (out,) = loops.fold(
         lambda a, b: [multiply(a, b)],
-        lambda _, total, a, b: [scalars.add(emitter, code, total, multiply(a, b))],
+        lambda _, total, a, b: [add(total, multiply(a, b))],
         *([left, right], codes, [code]),
     )
     return out.reshape(shape)
