@@ -34,3 +34,12 @@ def test_a_product_of_truth_values_is_true_where_some_term_is(depth, in_memory, 
     count = np.einsum("ijb,jkb->ikb", x.astype(int), y.astype(int))
     assert found.dtype == bool and (count % 2 == 0).sum() > 20
     np.testing.assert_array_equal(found, count > 0)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_bits_and_signs_of_unsigned_numbers_are_numpys(dtype):
+    x = np.array([0, 1, 7, np.iinfo(dtype).max, np.iinfo(dtype).max // 2 + 1], dtype)
+    found = native(lambda x: (~x, jnp.sign(x)), x)
+    for mine, right in zip(found, (~x, np.sign(x)), strict=True):
+        assert mine.dtype == dtype
+        np.testing.assert_array_equal(mine, right)

@@ -57,8 +57,8 @@ def is_float(code: str) -> bool:
 
 
 def constant(code: str, x: float) -> Value:
-    """Return a known number of a type."""
-    return np.dtype(code if code != "b1" else bool).type(x)
+    """Return a known number of a type; a negative one wraps around in an unsigned type."""
+    return np.asarray(x).astype(code if code != "b1" else bool)[()]
 
 
 @_number_rule("add", "add_any", folded=np.add)
@@ -247,7 +247,7 @@ def convert(emitter: Emitter, x: Value, before: str, after: str) -> Value:
     """
     if not is_runtime_value(x):
         with np.errstate(all="ignore"):
-            return np.asarray(x).astype(after if after != "b1" else bool)[()]
+            return constant(after, x)
     # LLVM's integers have no sign: between types of one size nothing happens.
     whole = {before[0], after[0]} <= {"i", "u"}
     if before == after or (whole and before[1] == after[1]):
