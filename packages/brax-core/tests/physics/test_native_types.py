@@ -36,6 +36,20 @@ def test_a_product_of_truth_values_is_true_where_some_term_is(depth, in_memory, 
     np.testing.assert_array_equal(found, count > 0)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int8, np.uint8, np.uint32, bool])
+def test_reductions_of_nothing_are_numpys(dtype):
+    def empty(x):
+        none = jnp.zeros((0, 2), dtype)
+        every = jnp.bitwise_and.reduce(none), jnp.bitwise_or.reduce(none)
+        return *every, jnp.where(x[:2] > 0, x[:2], every[0])
+
+    x = np.zeros((3, BATCH), dtype)
+    none = np.zeros((0, 2), dtype)
+    wanted = np.bitwise_and.reduce(none), np.bitwise_or.reduce(none)
+    for found, right in zip(native(empty, x), (*wanted, wanted[0]), strict=True):
+        np.testing.assert_array_equal(found, right[:, None] * np.ones(BATCH, dtype))
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_bits_and_signs_of_unsigned_numbers_are_numpys(dtype):
     x = np.array([0, 1, 7, np.iinfo(dtype).max, np.iinfo(dtype).max // 2 + 1], dtype)

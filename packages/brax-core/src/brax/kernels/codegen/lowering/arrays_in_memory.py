@@ -364,7 +364,8 @@ _REDUCTIONS = {
     # Extremes of nothing are left to XLA, see `arrays.reduction`.
     "reduce_max": (scalars.largest, None),
     "reduce_min": (scalars.smallest, None),
-    "reduce_and": (scalars.rule("and"), 1),
+    # All bits are set.
+    "reduce_and": (scalars.rule("and"), -1),
     "reduce_or": (scalars.rule("or"), 0),
 }
 """The rule of two elements, and the result of a reduction of nothing."""
