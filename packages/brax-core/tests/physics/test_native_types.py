@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from native_lab import native
 
 from brax.kernels.codegen import cpu
@@ -57,3 +58,52 @@ def test_bits_and_signs_of_unsigned_numbers_are_numpys(dtype):
     for mine, right in zip(found, (~x, np.sign(x)), strict=True):
         assert mine.dtype == dtype
         np.testing.assert_array_equal(mine, right)
+
+
+LARGE = {np.uint32: 2**32 - 1, np.int64: 2**32, np.uint64: 2**63 + 1, np.int8: 100, np.int16: 9999}
+"""For types of indices, numbers beyond the end, of which some are within once they have 32 bits."""
+
+
+@MEMORY
+@pytest.mark.parametrize("dtype", LARGE)
+def test_indices_of_every_type_are_clipped_at_the_ends(dtype, in_memory, monkeypatch):
+    """The places are those of NumPy's `clip`; updates that are out of range are dropped."""
+    keep_in_memory(monkeypatch, in_memory)
+    size = 200 if dtype is np.int16 else 20
+    # JAX's slices count a negative index from the end, once.
+    low = 0 if np.dtype(dtype).kind == "u" else -size - 1
+    index = np.array([LARGE[dtype], 0, 3, size - 1, low], dtype)
+    # In 64 bits that hold all of them, but for the largest one.
+    place = np.array([min(int(i), size) for i in index])
+    clipped, within = np.clip(place, 0, size - 1), (place >= 0) & (place < size)
+    x = np.arange(size * BATCH, dtype=np.float32).reshape(size, BATCH)
+
+    def read_and_write(x, i):
+        dims = lax.GatherDimensionNumbers((), (0,), (0,))
+        row = i[None]
+        clip, fill = (
+            lax.gather(x, row, dims, (1,), mode=mode, fill_value=-7)
+            for mode in (lax.GatherScatterMode.CLIP, lax.GatherScatterMode.FILL_OR_DROP)
+        )
+        to = lax.ScatterDimensionNumbers((), (0,), (0,))
+        new = jnp.float32(-1)
+        return (
+            lax.dynamic_slice(x, (i,), (1,))[0],
+            clip,
+            fill,
+            lax.dynamic_update_slice(x, new[None], (i,)),
+            lax.scatter(x, row, new, to, mode=lax.GatherScatterMode.CLIP),
+            lax.scatter(x, row, new, to, mode=lax.GatherScatterMode.FILL_OR_DROP),
+            lax.dynamic_slice(x, (i,), (2,))[0],
+        )
+
+    with jax.enable_x64(np.dtype(dtype).itemsize == 8):
+        found = [np.asarray(x) for x in native(read_and_write, x, index)]
+    lanes = np.arange(BATCH)
+    taken, changed, dropped = x[clipped, lanes], x.copy(), x.copy()
+    changed[clipped, lanes] = -1
+    dropped[place[within], lanes[within]] = -1
+    wanted = taken, taken, np.where(within, taken, -7), changed, changed, dropped
+    for mine, right in zip(found, wanted, strict=False):
+        np.testing.assert_array_equal(mine, right)
+    np.testing.assert_array_equal(found[-1], x[np.clip(place, 0, size - 2), lanes])

@@ -267,6 +267,21 @@ def convert(emitter: Emitter, x: Value, before: str, after: str) -> Value:
     return emitter.convert("sext" if signed else "zext", x, before, after)
 
 
+def index_code(code: str) -> str:
+    """Return the type code in which indices of a type are compared with bounds, at least `i4`."""
+    return code if code in ("u4", "i8", "u8") else "i4"
+
+
+def clipped_index(emitter: Emitter, code: str, index: Value, most: int) -> Value:
+    """Return an index of a type as `i4`, clipped to the range from 0 to `most`."""
+    # Clipped first: another index may be within the range once it has 32 bits.
+    kind = index_code(code)
+    index = convert(emitter, index, code, kind)
+    index = largest(emitter, kind, index, constant(kind, 0))
+    index = smallest(emitter, kind, index, constant(kind, most))
+    return convert(emitter, index, kind, "i4")
+
+
 for _name, _test in _COMPARISONS.items():
     _number_rule(_name, folded=_test.known)(compare(_name))
 _number_rule("and", folded=np.bitwise_and)(_bits("and"))
