@@ -254,6 +254,19 @@ def test_without_jit_it_gives_the_same():
     )
 
 
+@pytest.mark.parametrize("compiled", [jax.jit, lambda fun: fun])
+def test_a_batch_of_no_environments_stays_empty(compiled):
+    """With an operand that all share, whose last axis has size one, and with nested batches."""
+    f = jax.vmap(batch_last(lambda m, x: m * x), (None, 0))
+    m, none = jnp.arange(5.0), jnp.ones((0, 5))
+    assert compiled(f)(m, none).shape == (0, 5)
+    assert compiled(jax.vmap(f, (None, 0)))(m, jnp.ones((3, 0, 5))).shape == (3, 0, 5)
+    assert compiled(jax.vmap(f, (0, None)))(jnp.ones((3, 5)), none).shape == (3, 0, 5)
+    assert compiled(jax.vmap(f, (0, None)))(none, jnp.ones((4, 5))).shape == (0, 4, 5)
+    change = compiled(jax.grad(lambda m: f(m, none).sum()))(m)
+    np.testing.assert_array_equal(change, np.zeros(5))
+
+
 @pytest.mark.slow
 def test_a_gpu_multiplies_in_full_precision(monkeypatch):
     """TF32, which XLA lets a GPU round factors to by default, has ten bits of mantissa."""

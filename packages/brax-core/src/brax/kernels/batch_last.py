@@ -30,7 +30,7 @@ from brax.kernels.codegen.backend import Backend, compiled
 from brax.kernels.codegen.call import DEVICES, Form, Kernel, Known, trace
 from brax.kernels.codegen.jax_internals import Placement, exported, placement
 from brax.kernels.codegen.lowering.control_flow import register_kernel
-from brax.kernels.tiling import batch_size, merge, split
+from brax.kernels.tiling import batch_size, joint_size, merge, split
 
 FlatFunction = Callable[..., tuple[jax.Array, ...]]
 """A function from arrays whose last axis is the batch to a tuple of such arrays."""
@@ -337,7 +337,7 @@ def _batch(
     mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
     new = mapped[0][0].shape[mapped[0][1]]
     # `new` is the size of the vmapped axis, `old` that of the batch so far.
-    old = max(
+    old = joint_size(
         x.shape[-1] if d is None else jnp.moveaxis(x, d, 0).shape[-1]
         for x, d in zip(operands, dims, strict=True)
     )
