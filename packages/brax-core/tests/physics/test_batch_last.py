@@ -267,6 +267,18 @@ def test_a_batch_of_no_environments_stays_empty(compiled):
     np.testing.assert_array_equal(change, np.zeros(5))
 
 
+@pytest.mark.parametrize("compiled", [jax.jit, lambda fun: fun])
+def test_the_structure_of_results_is_that_of_the_operands_shapes(compiled):
+    """Also where kernels of other shapes were traced in between."""
+    by_size = batch_last(lambda x: {f"size {len(x)}": x * 2.0, "sums": [sum(x)] * len(x)})
+    f = compiled(jax.vmap(jax.grad(lambda x: jnp.sum(by_size(x)[f"size {len(x)}"] * x))))
+    for size in (3, 2, 3):
+        found = compiled(jax.vmap(by_size))(jnp.ones((4, size)))
+        np.testing.assert_array_equal(found[f"size {size}"], np.full((4, size), 2.0))
+        assert [x.shape for x in found["sums"]] == [(4,)] * size
+        np.testing.assert_array_equal(f(jnp.ones((4, size))), np.full((4, size), 4.0))
+
+
 @pytest.mark.slow
 def test_a_gpu_multiplies_in_full_precision(monkeypatch):
     """TF32, which XLA lets a GPU round factors to by default, has ten bits of mantissa."""

@@ -83,7 +83,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
             for leaf, wide in zip(leaves, widen, strict=True)
         ]
         out = _boundary(*columns, fun=flat, known=known)
-        return jax.tree.unflatten(out_tree(), [x[..., 0] for x in out])
+        return jax.tree.unflatten(out_tree(columns), [x[..., 0] for x in out])
 
     return per_environment
 
@@ -131,29 +131,34 @@ def _is_pure(whole: Callable[..., Any], *args: object) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _flat_function(
     fun: Callable[..., Any], tree: object, widen: tuple[bool, ...]
-) -> tuple[FlatFunction, Callable[[], Any]]:
+) -> tuple[FlatFunction, Callable[[Sequence[Any]], Any]]:
     """Return the function of flat operands, and a function that returns the results' structure.
 
-    The structure is known only after the function was traced.
+    The structure is known only after the function was traced for operands of the same shapes and
+    types, which it may depend on.
 
     Args:
         fun: the function of pytrees.
         tree: the structure of its arguments.
         widen: for each leaf, whether it always arrives with the whole batch.
     """
-    structure: list[Any] = []
+    structures: dict[Any, Any] = {}
+
+    def form(operands: Sequence[Any]) -> Any:
+        """Return the shapes without the batch, and the types."""
+        return tuple((x.shape[:-1], x.dtype) for x in operands)
 
     def flat(*operands: jax.Array) -> tuple[jax.Array, ...]:
         given = [_widen(x, operands) if w else x for x, w in zip(operands, widen, strict=True)]
         # Otherwise a GPU rounds the factors of matrix products to TF32, ten bits of the mantissa.
         with jax.default_matmul_precision("highest"):
             leaves, out_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, given)))
-        structure[:] = [out_tree]
+        structures[form(operands)] = out_tree
         # A result that depends on no batched operand still gets the whole batch.
         return tuple(_widen(jnp.asarray(x), operands) for x in leaves)
 
     flat.__name__ = _title(fun)
-    return flat, lambda: structure[0]
+    return flat, lambda operands: structures[form(operands)]
 
 
 def _widen(x: jax.Array, beside: Sequence[jax.Array]) -> jax.Array:
