@@ -279,6 +279,34 @@ def test_the_structure_of_results_is_that_of_the_operands_shapes(compiled):
         np.testing.assert_array_equal(f(jnp.ones((4, size))), np.full((4, size), 4.0))
 
 
+@pytest.mark.parametrize("native", ["0", "1"])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_kernel_has_the_precision_that_jax_is_set_to(first, native, monkeypatch):
+    """In single precision, a third is wrong by 1e-8."""
+    monkeypatch.setenv("BRAX_NATIVE", native)
+    f = batch_last(lambda x: x.astype(float) + jnp.arange(1.0)[:, None] + 1 / jnp.arange(3.0, 4.0))
+    whole = np.ones((4, 1), np.int32)
+    for x64 in (first, not first, first):
+        with jax.enable_x64(x64):
+            run = jax.jit(jax.vmap(f)).trace(whole)
+            found = run.lower().compile()(whole)
+            change = jax.vmap(jax.grad(lambda x: f(x).sum()))(jnp.ones((4, 1)))
+        dtype = np.float64 if x64 else np.float32
+        assert found.dtype == change.dtype == dtype
+        assert (abs(np.float64(found) - 4 / 3).max() < 1e-12) == x64
+        # The settings at the time of the trace count, not those at the time of the lowering.
+        late = run.lower().compile()(whole)
+        assert (late.dtype, late.tolist()) == (dtype, found.tolist())
+
+
+def test_a_kernel_has_the_rules_of_promotion_that_jax_is_set_to():
+    f = jax.vmap(batch_last(lambda x, y: x + y))
+    x, y = jnp.ones((4, 2)), jnp.ones((4, 2), jnp.int32)
+    assert f(x, y).dtype == jnp.float32
+    with jax.numpy_dtype_promotion("strict"), pytest.raises(jax.dtypes.TypePromotionError):
+        f(x, y)
+
+
 @pytest.mark.slow
 def test_a_gpu_multiplies_in_full_precision(monkeypatch):
     """TF32, which XLA lets a GPU round factors to by default, has ten bits of mantissa."""

@@ -16,7 +16,7 @@ traced into the program.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -75,7 +75,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
         # For each leaf, the position of the argument that it belongs to.
         owners = [i for i, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
         widen = tuple(owner in full for owner in owners)
-        flat, out_tree = _flat_function(fun, tree, widen)
+        flat, out_tree = _flat_function(fun, tree, widen, _promotion())
         # A batch of size one, which `_batch` widens for each `vmap` around the call.
         columns = _align([jnp.asarray(leaf)[..., None] for leaf in leaves])
         known = [
@@ -126,11 +126,24 @@ def _is_pure(whole: Callable[..., Any], *args: object) -> bool:
     return not closed.effects and not traced
 
 
+class _Promotion(NamedTuple):
+    """JAX's settings that the types of a function's numbers depend on."""
+
+    x64: bool
+    rules: str
+
+
+def _promotion() -> _Promotion:
+    """Return the settings of this thread."""
+    config: Any = jax.config
+    return _Promotion(config.jax_enable_x64, config.jax_numpy_dtype_promotion)
+
+
 # Cached, so that calls of one function bind one flat function: JAX's caches and ours find programs
 # and kernels by it.
 @functools.lru_cache(maxsize=1024)
 def _flat_function(
-    fun: Callable[..., Any], tree: object, widen: tuple[bool, ...]
+    fun: Callable[..., Any], tree: object, widen: tuple[bool, ...], promotion: _Promotion
 ) -> tuple[FlatFunction, Callable[[Sequence[Any]], Any]]:
     """Return the function of flat operands, and a function that returns the results' structure.
 
@@ -141,6 +154,7 @@ def _flat_function(
         fun: the function of pytrees.
         tree: the structure of its arguments.
         widen: for each leaf, whether it always arrives with the whole batch.
+        promotion: JAX's settings, which a later trace for the same call has again.
     """
     structures: dict[Any, Any] = {}
 
@@ -151,7 +165,11 @@ def _flat_function(
     def flat(*operands: jax.Array) -> tuple[jax.Array, ...]:
         given = [_widen(x, operands) if w else x for x, w in zip(operands, widen, strict=True)]
         # Otherwise a GPU rounds the factors of matrix products to TF32, ten bits of the mantissa.
-        with jax.default_matmul_precision("highest"):
+        with (
+            jax.default_matmul_precision("highest"),
+            jax.enable_x64(promotion.x64),
+            jax.numpy_dtype_promotion(promotion.rules),
+        ):
             leaves, out_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, given)))
         structures[form(operands)] = out_tree
         # A result that depends on no batched operand still gets the whole batch.
