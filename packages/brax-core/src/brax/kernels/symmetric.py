@@ -161,7 +161,7 @@ def substituted_forward(
     def substituted_forward(
         rows: jax.Array, inverse: jax.Array, load: jax.Array
     ) -> tuple[jax.Array, ...]:
-        rows = _before_diagonal(rows)
+        rows, inverse = _before_diagonal(rows), jnp.squeeze(inverse, 0)
 
         def eliminate(load: jax.Array, each: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
             row, inverse, i = each
@@ -170,10 +170,12 @@ def substituted_forward(
 
         each = rows[above:], inverse, jnp.arange(above, len(load))
         left, scaled = jax.lax.scan(eliminate, load, each, reverse=True)
-        return scaled, *([left[:above]] if above else [])
+        return scaled, *([left[None, :above]] if above else [])
 
-    scaled, *left = recognized(FORWARD, substituted_forward)(rows, inverse, load)
-    return scaled, left[0] if above else load[:0]
+    # Additional axes tell the function from parts of its derivative, which have its name: one has
+    # the load before a tangent of the inverse, one returns loads of the eliminated rows.
+    scaled, *left = recognized(FORWARD, substituted_forward)(rows, inverse[None], load)
+    return scaled, left[0][0] if above else load[:0]
 
 
 def substituted_backward(rows: jax.Array, known: jax.Array, scaled: jax.Array) -> jax.Array:
