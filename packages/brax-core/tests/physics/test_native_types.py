@@ -60,6 +60,27 @@ def test_bits_and_signs_of_unsigned_numbers_are_numpys(dtype):
         np.testing.assert_array_equal(mine, right)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_quotients_of_known_integers_are_those_of_others(dtype):
+    """Towards zero, exact, and with all bits set for a division by zero."""
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    wanted = {(5, 0): -1, (least, 0): -1, (most, 2): most // 2, (7, 3): 2, (most - 1, 1): most - 1}
+    if least:
+        wanted |= {(-7, 3): -2, (7, -3): -2, (least, -1): least, (-7, -3): 2}
+    with jax.enable_x64(np.dtype(dtype).itemsize == 8):
+        numbers = [[dtype(n) for n in pair] for pair in wanted]
+
+        def quotients(x):
+            known = [lax.div(jnp.asarray(a), jnp.asarray(b)) for a, b in numbers]
+            unknown = [lax.div(x + a, x + b) for a, b in numbers]
+            return jnp.stack([x + n for n in known]), jnp.stack(unknown)
+
+        found = native(quotients, np.zeros(BATCH, dtype))
+    for mine in found:
+        right = np.array([np.asarray(n).astype(dtype) for n in wanted.values()])
+        np.testing.assert_array_equal(mine, right[:, None] * np.ones(BATCH, dtype))
+
+
 LARGE = {np.uint32: 2**32 - 1, np.int64: 2**32, np.uint64: 2**63 + 1, np.int8: 100, np.int16: 9999}
 """For types of indices, numbers beyond the end, of which some are within once they have 32 bits."""
 

@@ -79,9 +79,17 @@ def _multiply(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     return emitter.multiply(code, x, y) if is_float(code) else emitter.apply("mul", code, x, y)
 
 
-@_number_rule(
-    "div", cost=DIVISION_COST, folded=lambda x, y: np.divide(x, y).astype(np.asarray(x).dtype)
-)
+def _known_quotient(x: Any, y: Any) -> Value:
+    """Return the quotient of known numbers; that of integers is that of `integers.divide`."""
+    dtype = np.asarray(x).dtype
+    if dtype.kind == "f":
+        return np.divide(x, y)
+    # Not NumPy's quotient, which is a float.
+    whole = abs(int(x)) // abs(int(y)) if y else -1
+    return np.asarray(whole if (x < 0) == (y < 0) or not y else -whole).astype(dtype)[()]
+
+
+@_number_rule("div", cost=DIVISION_COST, folded=_known_quotient)
 def _divide(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the quotient; integers are divided towards zero."""
     # Division by one is exact, so it is left out.
