@@ -254,6 +254,59 @@ def test_without_jit_it_gives_the_same():
     )
 
 
+@pytest.mark.parametrize("compiled", [jax.jit, lambda fun: fun])
+def test_a_batch_of_no_environments_stays_empty(compiled):
+    """With an operand that all share, whose last axis has size one, and with nested batches."""
+    f = jax.vmap(batch_last(lambda m, x: m * x), (None, 0))
+    m, none = jnp.arange(5.0), jnp.ones((0, 5))
+    assert compiled(f)(m, none).shape == (0, 5)
+    assert compiled(jax.vmap(f, (None, 0)))(m, jnp.ones((3, 0, 5))).shape == (3, 0, 5)
+    assert compiled(jax.vmap(f, (0, None)))(jnp.ones((3, 5)), none).shape == (3, 0, 5)
+    assert compiled(jax.vmap(f, (0, None)))(none, jnp.ones((4, 5))).shape == (0, 4, 5)
+    change = compiled(jax.grad(lambda m: f(m, none).sum()))(m)
+    np.testing.assert_array_equal(change, np.zeros(5))
+
+
+@pytest.mark.parametrize("compiled", [jax.jit, lambda fun: fun])
+def test_the_structure_of_results_is_that_of_the_operands_shapes(compiled):
+    """Also where kernels of other shapes were traced in between."""
+    by_size = batch_last(lambda x: {f"size {len(x)}": x * 2.0, "sums": [sum(x)] * len(x)})
+    f = compiled(jax.vmap(jax.grad(lambda x: jnp.sum(by_size(x)[f"size {len(x)}"] * x))))
+    for size in (3, 2, 3):
+        found = compiled(jax.vmap(by_size))(jnp.ones((4, size)))
+        np.testing.assert_array_equal(found[f"size {size}"], np.full((4, size), 2.0))
+        assert [x.shape for x in found["sums"]] == [(4,)] * size
+        np.testing.assert_array_equal(f(jnp.ones((4, size))), np.full((4, size), 4.0))
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_kernel_has_the_precision_that_jax_is_set_to(first, native, monkeypatch):
+    """In single precision, a third is wrong by 1e-8."""
+    monkeypatch.setenv("BRAX_NATIVE", native)
+    f = batch_last(lambda x: x.astype(float) + jnp.arange(1.0)[:, None] + 1 / jnp.arange(3.0, 4.0))
+    whole = np.ones((4, 1), np.int32)
+    for x64 in (first, not first, first):
+        with jax.enable_x64(x64):
+            run = jax.jit(jax.vmap(f)).trace(whole)
+            found = run.lower().compile()(whole)
+            change = jax.vmap(jax.grad(lambda x: f(x).sum()))(jnp.ones((4, 1)))
+        dtype = np.float64 if x64 else np.float32
+        assert found.dtype == change.dtype == dtype
+        assert (abs(np.float64(found) - 4 / 3).max() < 1e-12) == x64
+        # The settings at the time of the trace count, not those at the time of the lowering.
+        late = run.lower().compile()(whole)
+        assert (late.dtype, late.tolist()) == (dtype, found.tolist())
+
+
+def test_a_kernel_has_the_rules_of_promotion_that_jax_is_set_to():
+    f = jax.vmap(batch_last(lambda x, y: x + y))
+    x, y = jnp.ones((4, 2)), jnp.ones((4, 2), jnp.int32)
+    assert f(x, y).dtype == jnp.float32
+    with jax.numpy_dtype_promotion("strict"), pytest.raises(jax.dtypes.TypePromotionError):
+        f(x, y)
+
+
 @pytest.mark.slow
 def test_a_gpu_multiplies_in_full_precision(monkeypatch):
     """TF32, which XLA lets a GPU round factors to by default, has ten bits of mantissa."""

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from native_lab import form_of, kernel_of
+from native_lab import form_of, kernel_of, translated
 
 from brax.kernels.batch_last import batch_last
 from brax.kernels.codegen import cpu, folding, ir
@@ -93,6 +93,21 @@ def test_the_bits_do_not_depend_on_what_is_known(name, dtype):
             # Zeros may differ in their sign.
             np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
         assert len(short) < len(long)
+
+
+def test_what_is_not_finite_vanishes_only_where_the_page_on_determinism_says_so():
+    x = jnp.asarray([[1.0, np.inf, -np.inf, np.nan]])
+
+    def tested(x):
+        finite = jnp.isfinite(x)
+        return x - x, 0.0 * x, finite, jnp.isnan(x), jnp.where(finite, 2.0, jnp.nan)
+
+    gone, scaled, finite, odd, carried = translated(tested, [x])
+    for zero in (gone, scaled):
+        np.testing.assert_array_equal(zero, np.zeros((1, 4)))
+    np.testing.assert_array_equal(finite, np.isfinite(x))
+    np.testing.assert_array_equal(odd, np.isnan(x))
+    np.testing.assert_array_equal(carried, [[2, np.nan, np.nan, np.nan]])
 
 
 def test_a_dot_product_with_an_axis_is_no_work():

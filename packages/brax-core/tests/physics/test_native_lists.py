@@ -1,5 +1,6 @@
 """Lists of flagged rows, work in chunks, and symmetric matrices in translated kernels."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,18 @@ import numpy as np
 import pytest
 from native_lab import by_xla, translated
 
-from brax.kernels.compaction import flagged
+from brax.kernels.codegen.lowering import control_flow
+from brax.kernels.compaction import FLAGGED, flagged
 from brax.kernels.gather import picked
+from brax.kernels.joined_trees import ADDED_AT, SOLVED_JOINTLY, added_at, solved_jointly
 from brax.kernels.skip import fold_needed, map_needed, unread, update_needed, where_needed
 from brax.kernels.symmetric import (
+    BACKWARD,
+    ELIMINATED,
+    FORWARD,
+    MULTIPLIED,
+    OUTER_SUMS,
+    WITH_DIAGONAL,
     eliminated,
     multiplied,
     outer_sums,
@@ -30,6 +39,24 @@ SIZES = (1, 5, 37)
 def listed(x):
     """Return a list of eight rows, which also makes a kernel keep its arrays in memory."""
     return flagged(x > 0.5, 8)
+
+
+def test_functions_of_users_may_have_the_names_of_this_projects_own():
+    """They add one, and multiply by the upper triangle too."""
+
+    def unread(x):
+        return x + 1
+
+    def multiplied(matrix, x):
+        return jnp.sum(matrix * x, axis=1)
+
+    def whole(matrix, x):
+        return jax.jit(unread)(jax.jit(multiplied)(matrix, x)), listed(x[:, 0])[1]
+
+    matrix = np.array([[1, 2], [0, 1]], np.float32)[:, :, None, None] * np.ones(3, np.float32)
+    x = np.array([3, 5], np.float32)[:, None, None] * np.ones(3, np.float32)
+    found, _ = translated(whole, [matrix, x])
+    np.testing.assert_array_equal(found, np.array([14, 6])[:, None, None] * np.ones(3))
 
 
 @pytest.mark.parametrize("batch", SIZES)
@@ -558,3 +585,111 @@ def test_rows_are_picked_from_a_view_that_repeats_some():
     for run in (translated, by_xla):
         found, _ = run(chosen, [x, places.astype(np.float32)])
         np.testing.assert_array_equal(found, np.take_along_axis(x[known], places, axis=0))
+
+
+def test_every_function_is_lowered_by_its_rule(monkeypatch):
+    """And not inlined, which would be slower: all with sizes of their own."""
+    used = []
+
+    def noted(name, rule):
+        def lowered(*args):
+            used.append(name)
+            return rule(*args)
+
+        return lowered
+
+    for name, (rule, signatures) in control_flow._FUNCTIONS.items():
+        monkeypatch.setitem(control_flow._FUNCTIONS, name, (noted(name, rule), signatures))
+    n, above, copies, chunks, trees, places = 7, 2, 2, 4, 5, 6
+
+    def every(x):
+        def ones(*shape):
+            return jnp.ones((*shape, 1)) + x[0]
+
+        (index, count), batch = flagged(x > 0.5, 8), x.shape[-1]
+        matrix = ones(n, n, copies)
+        # Three directions, so that the symmetric D has six entries; two constraints.
+        total = outer_sums(count, matrix, ones(chunks, n, copies, 6), ones(chunks, 6, 2 * copies))
+        found = []
+        for kept in (0, above):
+            rows, inverse, _ = eliminated(with_diagonal(total, ones(n - kept, copies)), kept)
+            load = multiplied(total, ones(n, copies))
+            scaled, left = substituted_forward(rows, inverse, load)
+            found.append(substituted_backward(rows, left, scaled))
+        at = jnp.zeros((chunks, 2, batch), jnp.int32)
+        sums = added_at(ones(trees, places), ones(chunks, 2, places), at, count)
+        kinds = [
+            (
+                ones(size, 2 * places, 1, directions * size),
+                ones(size, directions * (directions + 1) // 2, size),
+                jnp.zeros((size, 2 * size, batch), jnp.int32),
+                count,
+            )
+            for size, directions in ((2, 1), (3, 3), (4, 6))
+        ]
+        tiles = 9 * jnp.eye(places)[None, :, :, None] + ones(trees, places, places)
+        found += [solved_jointly(tiles, sums, sums, kinds[:k]) for k in (1, 2, 3)]
+        return index, *found
+
+    translated(every, [np.zeros((20, 3), np.float32)])
+    assert Counter(used) == {
+        **dict.fromkeys((FLAGGED, OUTER_SUMS, ADDED_AT), 1),
+        **dict.fromkeys((ELIMINATED, FORWARD, BACKWARD, MULTIPLIED, WITH_DIAGONAL), 2),
+        SOLVED_JOINTLY: 3,
+    }
+
+
+def whole_of(function):
+    """Return a function whose results are joined to one array of rows."""
+
+    def joined(*args):
+        found = function(*args)
+        return jnp.concatenate([x.reshape(-1, x.shape[-1]) for x in jax.tree.leaves(found)])
+
+    return joined
+
+
+PARTS = {
+    "forward": lambda m, d, x: substituted_forward(m, d, x),
+    "the rows above are not needed": lambda m, d, x: substituted_forward(m, d, x)[0],
+    "backward": lambda m, d, x: substituted_backward(m, x[: len(x) - len(d)], d),
+    "elimination": lambda m, d, x: (eliminated(m, len(m) - len(d)), d, x),
+    "inverses": lambda m, d, x: (eliminated(m, len(m) - len(d))[1], d, x),
+    "product": lambda m, d, x: (multiplied(m, x), d),
+    "diagonal": lambda m, d, x: (with_diagonal(m, d)[-1, 0], x),
+}
+
+
+@pytest.mark.parametrize(
+    "by", [(0,), (1,), (2,), *(pytest.param(x, marks=pytest.mark.slow) for x in ((0, 1), (1, 2)))]
+)
+@pytest.mark.parametrize("above", [0, 3])
+@pytest.mark.parametrize("name", PARTS)
+def test_no_part_of_a_derivative_is_taken_for_the_function(name, above, by):
+    """Parts of it have the function's name; against XLA, forwards and backwards.
+
+    With three rows of six above, what is left of the load is as large as what was eliminated.
+    """
+    rng = np.random.default_rng(6)
+    m, d, x, dm, dd, dx = (
+        rng.normal(size=(*shape, 1, 3)).astype(np.float32)
+        for shape in 2 * ((6, 6), (6 - above,), (6,))
+    )
+    m += 9 * np.eye(6, dtype=np.float32)[:, :, None, None]
+
+    def derivatives(m, d, x, dm, dd, dx):
+        given, changes = (m, d, x), (dm, dd, dx)
+
+        def of_some(*moving):
+            each = dict(zip(by, moving, strict=True))
+            return whole_of(PARTS[name])(*(each.get(i, y) for i, y in enumerate(given)))
+
+        some, along = [given[i] for i in by], [changes[i] for i in by]
+        _, change = jax.jvp(of_some, some, along)
+        out, back = jax.vjp(of_some, *some)
+        return change, whole_of(back)(jnp.cos(out)), listed(x[:, 0])[1]
+
+    args = [m, d, x, dm, dd, dx]
+    found, wanted = translated(derivatives, args), by_xla(derivatives, args)
+    for mine, right in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-5, atol=1e-5)

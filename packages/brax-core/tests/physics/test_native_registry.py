@@ -10,8 +10,11 @@ import jax.numpy as jnp
 import pytest
 
 import brax.kernels.batch_last
-from brax.kernels.codegen.lowering import registry
+from brax.kernels.codegen.lowering import control_flow, registry
 from brax.kernels.codegen.operations import elements, named, operation
+from brax.kernels.codegen.single_precision import MARK
+from brax.kernels.recognized import recognized
+from brax.kernels.skip import UNREAD
 
 KERNELS = Path(brax.kernels.batch_last.__file__).parent
 OTHER_NAMES = "math_functions.py", "single_precision.py", "program_size.py"
@@ -50,6 +53,15 @@ def test_no_primitive_is_named_in_more_than_one_table():
     assert {name: [p for n, p in count if n == name] for name, n in places.items() if n > 1} == {}
     # The others are registered by the constants of their names, or by C's table.
     assert len(places) > 100
+
+
+def test_functions_with_rules_have_names_that_no_user_gives_by_chance():
+    """Python's grammar has no dot in a name."""
+    names = {*control_flow._FUNCTIONS, UNREAD, MARK}
+    assert len(names) == 11
+    assert {name for name in names if name.isidentifier() or not name.startswith("brax.")} == set()
+    with pytest.raises(AssertionError, match="unread"):
+        recognized("unread", lambda x: x)
 
 
 def test_an_operation_is_registered_once():

@@ -107,6 +107,26 @@ def test_many_sorts_of_a_long_kernel_are_a_loop(monkeypatch):
     np.testing.assert_array_equal(found[1], np.argsort(x, axis=1, kind="stable"))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [4, 21])
+def test_the_largest_numbers_are_found_in_total_order(count, dtype):
+    """By their bits as whole numbers: -NaN, numbers, -0, 0, numbers, NaN; beside XLA's too."""
+    x = numbers(count, 35, dtype)
+    # The sign of NaN changes too.
+    x[::3] = np.negative(x[::3])
+    whole = np.dtype(f"i{x.itemsize}")
+    bits = x.view(whole)
+    order = np.where(bits < 0, bits ^ np.iinfo(whole).max, bits).astype(object)
+    with jax.enable_x64(x.itemsize == 8):
+        values, places = native(lambda x: lax.top_k(x, 3, axis=0), x)
+        by_xla = lax.top_k(jnp.asarray(x), 3, axis=0)[1]
+    wanted = np.argsort(-order, axis=0, kind="stable")[:3]
+    np.testing.assert_array_equal(places, wanted)
+    np.testing.assert_array_equal(by_xla, wanted)
+    right = np.take_along_axis(bits, wanted, axis=0)
+    np.testing.assert_array_equal(np.asarray(values).view(whole), right)
+
+
 def test_the_derivative_of_a_sort_is_translated_too():
     x = np.random.default_rng(0).normal(size=(12, 9)).astype(np.float32)
     weights = jnp.arange(12.0)

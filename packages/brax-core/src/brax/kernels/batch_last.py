@@ -16,7 +16,7 @@ traced into the program.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ from brax.kernels.codegen.backend import Backend, compiled
 from brax.kernels.codegen.call import DEVICES, Form, Kernel, Known, trace
 from brax.kernels.codegen.jax_internals import Placement, exported, placement
 from brax.kernels.codegen.lowering.control_flow import register_kernel
-from brax.kernels.tiling import batch_size, merge, split
+from brax.kernels.tiling import batch_size, joint_size, merge, split
 
 FlatFunction = Callable[..., tuple[jax.Array, ...]]
 """A function from arrays whose last axis is the batch to a tuple of such arrays."""
@@ -75,7 +75,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
         # For each leaf, the position of the argument that it belongs to.
         owners = [i for i, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
         widen = tuple(owner in full for owner in owners)
-        flat, out_tree = _flat_function(fun, tree, widen)
+        flat, out_tree = _flat_function(fun, tree, widen, _promotion())
         # A batch of size one, which `_batch` widens for each `vmap` around the call.
         columns = _align([jnp.asarray(leaf)[..., None] for leaf in leaves])
         known = [
@@ -83,7 +83,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
             for leaf, wide in zip(leaves, widen, strict=True)
         ]
         out = _boundary(*columns, fun=flat, known=known)
-        return jax.tree.unflatten(out_tree(), [x[..., 0] for x in out])
+        return jax.tree.unflatten(out_tree(columns), [x[..., 0] for x in out])
 
     return per_environment
 
@@ -128,34 +128,57 @@ def _is_pure(whole: Callable[..., Any], *args: object) -> bool:
     return not closed.effects and not traced
 
 
+class _Promotion(NamedTuple):
+    """JAX's settings that the types of a function's numbers depend on."""
+
+    x64: bool
+    rules: str
+
+
+def _promotion() -> _Promotion:
+    """Return the settings of this thread."""
+    config: Any = jax.config
+    return _Promotion(config.jax_enable_x64, config.jax_numpy_dtype_promotion)
+
+
 # Cached, so that calls of one function bind one flat function: JAX's caches and ours find programs
 # and kernels by it.
 @functools.lru_cache(maxsize=1024)
 def _flat_function(
-    fun: Callable[..., Any], tree: object, widen: tuple[bool, ...]
-) -> tuple[FlatFunction, Callable[[], Any]]:
+    fun: Callable[..., Any], tree: object, widen: tuple[bool, ...], promotion: _Promotion
+) -> tuple[FlatFunction, Callable[[Sequence[Any]], Any]]:
     """Return the function of flat operands, and a function that returns the results' structure.
 
-    The structure is known only after the function was traced.
+    The structure is known only after the function was traced for operands of the same shapes and
+    types, which it may depend on.
 
     Args:
         fun: the function of pytrees.
         tree: the structure of its arguments.
         widen: for each leaf, whether it always arrives with the whole batch.
+        promotion: JAX's settings, which a later trace for the same call has again.
     """
-    structure: list[Any] = []
+    structures: dict[Any, Any] = {}
+
+    def form(operands: Sequence[Any]) -> Any:
+        """Return the shapes without the batch, and the types."""
+        return tuple((x.shape[:-1], x.dtype) for x in operands)
 
     def flat(*operands: jax.Array) -> tuple[jax.Array, ...]:
         given = [_widen(x, operands) if w else x for x, w in zip(operands, widen, strict=True)]
         # Otherwise a GPU rounds the factors of matrix products to TF32, ten bits of the mantissa.
-        with jax.default_matmul_precision("highest"):
+        with (
+            jax.default_matmul_precision("highest"),
+            jax.enable_x64(promotion.x64),
+            jax.numpy_dtype_promotion(promotion.rules),
+        ):
             leaves, out_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, given)))
-        structure[:] = [out_tree]
+        structures[form(operands)] = out_tree
         # A result that depends on no batched operand still gets the whole batch.
         return tuple(_widen(jnp.asarray(x), operands) for x in leaves)
 
     flat.__name__ = _title(fun)
-    return flat, lambda: structure[0]
+    return flat, lambda operands: structures[form(operands)]
 
 
 def _widen(x: jax.Array, beside: Sequence[jax.Array]) -> jax.Array:
@@ -339,7 +362,7 @@ def _batch(
     mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
     new = mapped[0][0].shape[mapped[0][1]]
     # `new` is the size of the vmapped axis, `old` that of the batch so far.
-    old = max(
+    old = joint_size(
         x.shape[-1] if d is None else jnp.moveaxis(x, d, 0).shape[-1]
         for x, d in zip(operands, dims, strict=True)
     )

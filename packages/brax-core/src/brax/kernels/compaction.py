@@ -3,7 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-FLAGGED = "flagged_rows"
+from brax.kernels.recognized import PREFIX, recognized
+
+FLAGGED = f"{PREFIX}flagged_rows"
 """The name of the function that makes such a list, by which the code generator recognizes it."""
 
 
@@ -26,7 +28,6 @@ def flagged(flags: jax.Array, most: int) -> tuple[jax.Array, jax.Array]:
         index = jnp.sum(before[None] <= place[:, None], axis=1, dtype=jnp.int32)
         return jnp.where(place < before[-1:], index, 0), before[-1:]
 
-    # `jit` keeps the function together as one equation of the jaxpr, with its name. On a CPU the
-    # list is written by one loop over the rows, with work only where some lane has a flag.
-    rows.__name__ = FLAGGED
-    return jax.jit(rows)(flags)
+    # On a CPU the list is written by one loop over the rows, with work only where some lane has a
+    # flag.
+    return recognized(FLAGGED, rows)(flags)

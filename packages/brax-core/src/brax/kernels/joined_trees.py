@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax.kernels.recognized import PREFIX, recognized
 from brax.kernels.symmetric import (
     eliminated,
     substituted_backward,
@@ -19,7 +20,7 @@ from brax.kernels.symmetric import (
     triangle_size,
 )
 
-ADDED_AT, SOLVED_JOINTLY = "added_at", "solved_jointly"
+ADDED_AT, SOLVED_JOINTLY = f"{PREFIX}added_at", f"{PREFIX}solved_jointly"
 """The names of the functions, by which the code generator recognizes them."""
 
 
@@ -43,7 +44,7 @@ def added_at(start: jax.Array, values: jax.Array, trees: jax.Array, count: jax.A
 
     # The derivative of the function by its name would be another function, without a rule. It is
     # linear, so that it serves as its own derivative.
-    linear = jax.custom_jvp(jax.jit(added_at))
+    linear = jax.custom_jvp(recognized(ADDED_AT, added_at))
 
     @linear.defjvp
     def _derivative(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
@@ -113,7 +114,7 @@ def solved_jointly(
         return jnp.where(acted[:, None], found, alone)
 
     flat = [part for each in contacts for part in each]
-    return jax.jit(solved_jointly)(diagonal, right, alone, *flat)
+    return recognized(SOLVED_JOINTLY, solved_jointly)(diagonal, right, alone, *flat)
 
 
 def _with_contacts(

@@ -11,6 +11,7 @@ from jax.extend.core import Literal, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from brax.kernels.codegen.jax_internals import pruned, register_dead_code_rule
+from brax.kernels.recognized import PREFIX, recognized
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ WHERE_NEEDED = "where_needed"
 _primitive = Primitive(WHERE_NEEDED)
 _primitive.multiple_results = True
 
-UNREAD = "unread"
+UNREAD = f"{PREFIX}unread"
 """The name of the function that marks what nobody reads."""
 
 
@@ -33,8 +34,7 @@ def unread(tree: T) -> T:
     def same(tree: T) -> T:
         return tree
 
-    same.__name__ = UNREAD
-    return jax.jit(same)(tree)
+    return recognized(UNREAD, same)(tree)
 
 
 def where_needed(

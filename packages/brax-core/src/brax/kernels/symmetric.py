@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax.kernels.recognized import PREFIX, recognized
 from brax.kernels.skip import fold_needed
 
-OUTER_SUMS, ELIMINATED = "outer_sums", "eliminated"
-FORWARD, BACKWARD = "substituted_forward", "substituted_backward"
-MULTIPLIED, WITH_DIAGONAL = "multiplied", "with_diagonal"
+OUTER_SUMS, ELIMINATED = f"{PREFIX}outer_sums", f"{PREFIX}eliminated"
+FORWARD, BACKWARD = f"{PREFIX}substituted_forward", f"{PREFIX}substituted_backward"
+MULTIPLIED, WITH_DIAGONAL = f"{PREFIX}multiplied", f"{PREFIX}with_diagonal"
 """The names of the functions, by which the code generator recognizes them."""
 
 
@@ -54,7 +55,7 @@ def outer_sums(
 
         return fold_needed(count, more, start, (rows, weights))
 
-    return jax.jit(outer_sums)(count, start, rows, weights)
+    return recognized(OUTER_SUMS, outer_sums)(count, start, rows, weights)
 
 
 def multiplied(matrix: jax.Array, x: jax.Array) -> jax.Array:
@@ -68,7 +69,7 @@ def multiplied(matrix: jax.Array, x: jax.Array) -> jax.Array:
         whole = jnp.where(lower, matrix, matrix.swapaxes(0, 1))
         return jnp.sum(whole * x, axis=1)
 
-    return jax.jit(multiplied)(matrix, x)
+    return recognized(MULTIPLIED, multiplied)(matrix, x)
 
 
 def with_diagonal(matrix: jax.Array, added: jax.Array) -> jax.Array:
@@ -84,7 +85,7 @@ def with_diagonal(matrix: jax.Array, added: jax.Array) -> jax.Array:
         padded = jnp.pad(added, ((n - len(added), 0), (0, 0), (0, 0)))
         return matrix + jnp.eye(n, dtype=added.dtype)[:, :, None, None] * padded
 
-    return jax.jit(with_diagonal)(matrix, added)
+    return recognized(WITH_DIAGONAL, with_diagonal)(matrix, added)
 
 
 def triangle_size(entries: int) -> int:
@@ -132,7 +133,7 @@ def eliminated(matrix: jax.Array, above: int) -> tuple[jax.Array, jax.Array, jax
         # Without rows before it there is no third result, which nobody would use.
         return rows, inverse, *([left[:above, :above]] if above else [])
 
-    rows, inverse, *left = jax.jit(eliminated)(matrix)
+    rows, inverse, *left = recognized(ELIMINATED, eliminated)(matrix)
     return rows, inverse, left[0] if above else matrix[:0, :0]
 
 
@@ -160,7 +161,7 @@ def substituted_forward(
     def substituted_forward(
         rows: jax.Array, inverse: jax.Array, load: jax.Array
     ) -> tuple[jax.Array, ...]:
-        rows = _before_diagonal(rows)
+        rows, inverse = _before_diagonal(rows), jnp.squeeze(inverse, 0)
 
         def eliminate(load: jax.Array, each: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
             row, inverse, i = each
@@ -169,10 +170,12 @@ def substituted_forward(
 
         each = rows[above:], inverse, jnp.arange(above, len(load))
         left, scaled = jax.lax.scan(eliminate, load, each, reverse=True)
-        return scaled, *([left[:above]] if above else [])
+        return scaled, *([left[None, :above]] if above else [])
 
-    scaled, *left = jax.jit(substituted_forward)(rows, inverse, load)
-    return scaled, left[0] if above else load[:0]
+    # Additional axes tell the function from parts of its derivative, which have its name: one has
+    # the load before a tangent of the inverse, one returns loads of the eliminated rows.
+    scaled, *left = recognized(FORWARD, substituted_forward)(rows, inverse[None], load)
+    return scaled, left[0][0] if above else load[:0]
 
 
 def substituted_backward(rows: jax.Array, known: jax.Array, scaled: jax.Array) -> jax.Array:
@@ -202,5 +205,5 @@ def substituted_backward(rows: jax.Array, known: jax.Array, scaled: jax.Array) -
         return jax.lax.scan(substitute, path, each)[0]
 
     # Without rows before it there are no known values, of which nothing would be read.
-    out: jax.Array = jax.jit(substituted_backward)(rows, *([known] if len(known) else []), scaled)
-    return out
+    given = [known] if len(known) else []
+    return recognized(BACKWARD, substituted_backward)(rows, *given, scaled)

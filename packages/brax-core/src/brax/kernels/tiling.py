@@ -1,6 +1,6 @@
 """Tiling: XLA runs a kernel on one tile of the batch after another, which fits into the cache."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -19,7 +19,15 @@ XLA's loops run element by element over a remainder."""
 
 def batch_size(operands: Sequence[Any]) -> int:
     """Return the size of the batch, or one if environments share all operands."""
-    return max((x.shape[-1] for x in operands), default=1)
+    return joint_size(x.shape[-1] for x in operands)
+
+
+def joint_size(sizes: Iterable[int]) -> int:
+    """Return the size of the batch by those of the operands' last axes; a shared one has size one.
+
+    It may be zero.
+    """
+    return next((n for n in sizes if n != 1), 1)
 
 
 def by_tiles(

@@ -26,6 +26,7 @@ from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.lowering.arrays import BATCH_MARK
 from brax.kernels.codegen.operations import elements, named, operation
 from brax.kernels.compaction import FLAGGED
+from brax.kernels.tiling import joint_size
 
 T = TypeVar("T")
 
@@ -124,7 +125,7 @@ class Form(NamedTuple):
     @property
     def size(self) -> int:
         """The size of the batch."""
-        return max(self.sizes, default=1)
+        return joint_size(self.sizes)
 
 
 class Kernel:

@@ -9,7 +9,12 @@ known number: on a level floor friction has no component along the normal, in an
 
 The pass works on instructions that the emitter has already chosen. So the same products are fused
 with sums whether numbers are known or not, and every result has the same bits, but for the sign of
-a zero, and for what is not finite: zero times infinity, and infinity minus itself, are zero here.
+a zero, and for what is not finite: zero times infinity or NaN, and infinity or NaN minus itself,
+are zero here.
+
+That holds in every kernel, also where no number of a model is known: a zero that is written in a
+function counts as known, and so does the difference of a value and itself. Steps of the pipelines
+have both, so leaving them alone would add instructions to ordinary kernels.
 """
 
 import math

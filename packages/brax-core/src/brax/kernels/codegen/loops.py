@@ -363,9 +363,7 @@ class Loops:
         # address = static part + sum over runtime indices of clip(index, 0, most) × stride.
         def find(address: Value, *found: Value) -> list[Value]:
             for value, (_, code, most, stride) in zip(found, moves, strict=True):
-                index = scalars.convert(emitter, value, code, "i4")
-                index = scalars.largest(emitter, "i4", index, np.int32(0))
-                index = scalars.smallest(emitter, "i4", index, np.int32(most))
+                index = scalars.clipped_index(emitter, code, value, most)
                 index = scalars.multiply(emitter, "i4", index, np.int32(stride * scale))
                 address = scalars.add(emitter, "i4", address, index)
             if table is not None:

@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, Value
+from brax.kernels.recognized import PREFIX, recognized
 
-MARK = "brax.single_precision"
+MARK = f"{PREFIX}single_precision"
 """The name of a function whose kernel computes elementary functions in single precision."""
 
 
@@ -23,8 +23,7 @@ def in_single_precision(fun: Callable[..., Any]) -> Callable[..., Any]:
     def marked(*args: Any) -> Any:
         return fun(*args)
 
-    marked.__name__ = MARK
-    return jax.jit(marked)
+    return recognized(MARK, marked)
 
 
 _LESS_ONE = [1 / math.factorial(k + 1) for k in range(7)]

@@ -384,10 +384,18 @@ def multiplication(emitter: Emitter, eqn: Any) -> Callable[[Value, Value], Value
     return multiply
 
 
+def addition(emitter: Emitter, eqn: Any) -> Callable[[Value, Value], Value]:
+    """Return the addition of two products in `dot_general`: of truth values, `or`."""
+    code = code_of(eqn.outvars[0].aval.dtype)
+    # LLVM's sum of two truth values is modulo two.
+    rule = scalars.add if code != "b1" else scalars.rule("or")
+    return functools.partial(rule, emitter, code)
+
+
 def dot(emitter: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> ElementArray:
     """Lower `dot_general` to chains of fused multiply-adds."""
     left, right, depth, shape = factors(eqn, x, y)
-    code, multiply = code_of(eqn.outvars[0].aval.dtype), multiplication(emitter, eqn)
+    add, multiply = addition(emitter, eqn), multiplication(emitter, eqn)
     if not depth:
         return constant_array(np.zeros(shape, eqn.outvars[0].aval.dtype))
 
@@ -397,7 +405,7 @@ def dot(emitter: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> Element
     # Each sum takes the new product as its second operand, which `Emitter.add` fuses.
     total = term(0)
     for i in range(1, depth):
-        total = map_elements(lambda a, b: scalars.add(emitter, code, a, b), total, term(i))
+        total = map_elements(add, total, term(i))
     return total.reshape(shape)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.emitter import Emitter, Value, code_of
 from brax.kernels.codegen.loops import MAX_UNROLLED_TERMS, Loops
-from brax.kernels.codegen.lowering import arrays, indexing, rules, scalars
+from brax.kernels.codegen.lowering import arrays, indexing, integers, rules, scalars
 from brax.kernels.codegen.lowering.arrays import (
     ElementArray,
     element_shape,
@@ -182,10 +182,18 @@ def _extreme(test: str) -> Callable[..., ElementArray | None]:
 
 
 def _top(emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> list[ElementArray]:
-    """Lower `top_k`: k passes over the last axis, each of which takes the largest that is left."""
-    (code,), index = _codes(eqn.invars), _codes(eqn.outvars)[1]
+    """Lower `top_k`: k passes over the last axis, each of which takes the largest that is left.
+
+    As in XLA, floats are in total order: -NaN is below all, NaN above all, and -0 below 0.
+    """
+    (kind,), index = _codes(eqn.invars), _codes(eqn.outvars)[1]
     require_unbatched(eqn, [eqn.params["axis"]])
-    rows = np.moveaxis(x, eqn.params["axis"], -1)
+    # All passes are over integers that are in that order.
+    code = integers.ordered_code(kind)
+    rows = loops.map_elements(
+        functools.partial(integers.ordered, emitter, kind),
+        *([np.moveaxis(x, eqn.params["axis"], -1)], [kind], code),
+    )
     count, zero = rows.shape[-1], scalars.constant(index, 0)
     positions = arrays.constant_array(np.arange(count, dtype=index))
     # `taken` marks what earlier passes have found.
@@ -200,7 +208,7 @@ def _top(emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> list[Elem
     # The carry is the best number, its position, and whether there is one yet: the first element
     # of a row may be taken already.
     def later(i: Value, best: Value, at: Value, any_: Value, new: Value, gone: Value) -> Any:
-        replaces = arrays.better(emitter, "gt", code, best, new)
+        replaces = scalars.rule("gt")(emitter, code, new, best)
         replaces = both(free(gone), scalars.rule("or")(emitter, "b1", free(any_), replaces))
         position = scalars.convert(emitter, i, "i4", index)
         some = scalars.rule("or")(emitter, "b1", any_, free(gone))
@@ -216,7 +224,10 @@ def _top(emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> list[Elem
             later,
             *([rows, taken], [code, "b1"], [code, index, "b1"]),
         )
-        found.append((best, at))
+        value = loops.map_elements(
+            functools.partial(integers.from_ordered, emitter, kind), [best], [code], kind
+        )
+        found.append((value, at))
         taken = loops.map_elements(
             lambda gone, i, at: scalars.rule("or")(
                 emitter, "b1", gone, scalars.rule("eq")(emitter, index, i, at)
@@ -231,11 +242,8 @@ def _dot(
 ) -> ElementArray | None:
     """Lower `dot_general` to a loop over the result, with the sum unrolled or folded."""
     left, right, depth, shape = arrays.factors(eqn, x, y)
-    codes, (code,), multiply = (
-        _codes(eqn.invars),
-        _codes(eqn.outvars),
-        arrays.multiplication(emitter, eqn),
-    )
+    codes, (code,) = _codes(eqn.invars), _codes(eqn.outvars)
+    add, multiply = arrays.addition(emitter, eqn), arrays.multiplication(emitter, eqn)
     if not depth:
         return None
 
@@ -243,7 +251,7 @@ def _dot(
     def product(*pairs: Value) -> Value:
         total = multiply(pairs[0], pairs[depth])
         for a, b in zip(pairs[1:depth], pairs[depth + 1 :], strict=True):
-            total = scalars.add(emitter, code, total, multiply(a, b))
+            total = add(total, multiply(a, b))
         return total
 
     if depth <= MAX_UNROLLED_TERMS:
@@ -252,7 +260,7 @@ def _dot(
         return loops.map_elements(product, terms, kinds, code).reshape(shape)
     (out,) = loops.fold(
         lambda a, b: [multiply(a, b)],
-        lambda _, total, a, b: [scalars.add(emitter, code, total, multiply(a, b))],
+        lambda _, total, a, b: [add(total, multiply(a, b))],
         *([left, right], codes, [code]),
     )
     return out.reshape(shape)
@@ -367,7 +375,8 @@ _REDUCTIONS = {
     # Extremes of nothing are left to XLA, see `arrays.reduction`.
     "reduce_max": (scalars.largest, None),
     "reduce_min": (scalars.smallest, None),
-    "reduce_and": (scalars.rule("and"), 1),
+    # All bits are set.
+    "reduce_and": (scalars.rule("and"), -1),
     "reduce_or": (scalars.rule("or"), 0),
 }
 """The rule of two elements, and the result of a reduction of nothing."""

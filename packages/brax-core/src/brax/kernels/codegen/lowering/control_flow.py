@@ -45,7 +45,6 @@ from brax.kernels.codegen.lowering.arrays import (
 )
 from brax.kernels.codegen.lowering.registry import Takes, lowering_rule, operation
 from brax.kernels.compaction import FLAGGED
-from brax.kernels.joined_trees import ADDED_AT, SOLVED_JOINTLY
 from brax.kernels.skip import UNREAD, WHERE_NEEDED
 from brax.kernels.symmetric import OUTER_SUMS
 
@@ -169,14 +168,11 @@ def _call(
     of_call = eqn.params.get("name")
     if of_call == UNREAD:
         return [_Unread(x) for x in operands]
-    # A derivative has the function's name but other operands, and nobody may need some result:
-    # then the function is inlined, as it is where its rule declines.
-    rule, operand_counts, counts = _FUNCTIONS.get(of_call, (None, (), ()))
-    whole = len(operands) in operand_counts and len(eqn.outvars) in counts
-    if rule and emitter.loops and whole and _is_batched(eqn):
-        found = rule(emitter, eqn, free, *operands)
-        if found is not None:
-            return found
+    # A part of a derivative has the function's name too, but other operands, and nobody may need
+    # some result: then the function is inlined.
+    rule, signatures = _FUNCTIONS.get(of_call, (None, ()))
+    if rule and emitter.loops and any(_fits(x, eqn) for x in signatures):
+        return rule(emitter, eqn, free, *operands)
     return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
 
 
@@ -705,9 +701,25 @@ def _is_among(emitter: Emitter, at: Value, count: ElementArray) -> Value:
     return scalars.rule("lt")(emitter, "i4", at, most)
 
 
-def _is_batched(eqn: Any) -> bool:
-    """Return whether the operands of an operation have the batch on their last axes."""
-    return all(v.aval.shape[-1:] == (BATCH_MARK,) for v in eqn.invars)
+def _fits(signature: str, eqn: Any) -> bool:
+    """Return whether the operands and results of an equation have the axes of a signature.
+
+    Args:
+        signature: see `symmetric.FunctionRules`.
+        eqn: the equation.
+    """
+    sizes = {"1": 1}
+    sides = signature.split(" -> "), (eqn.invars, eqn.outvars)
+    for names, variables in zip(*sides, strict=True):
+        if len(names.split()) != len(variables):
+            return False
+        for axes, v in zip(names.split(), variables, strict=True):
+            *shape, batch = v.aval.shape or (0,)
+            if batch != BATCH_MARK or len(axes) != len(shape):
+                return False
+            if any(sizes.setdefault(x, n) != n for x, n in zip(axes, shape, strict=True)):
+                return False
+    return True
 
 
 def _flagged(emitter: Emitter, eqn: Any, free: LastRead, flags: ElementArray) -> list[ElementArray]:
@@ -855,12 +867,9 @@ class _StackedValue:
 
 
 _FUNCTIONS: symmetric.FunctionRules = {
-    FLAGGED: (_flagged, (1,), (2,)),
-    OUTER_SUMS: (_outer_sums, (4,), (1,)),
-    ADDED_AT: (joined_trees.added_at, (4,), (1,)),
-    # One, two or three kinds of contacts.
-    SOLVED_JOINTLY: (joined_trees.solved_jointly, (7, 11, 15), (1,)),
+    FLAGGED: (_flagged, ("r -> m 1",)),
+    OUTER_SUMS: (_outer_sums, ("1 nnc knct kes -> nnc",)),
     **symmetric.RULES,
+    **joined_trees.RULES,
 }
-"""Rules of functions that are recognized by their names, with the numbers of their operands and
-results."""
+"""Rules of functions that are recognized by their names."""

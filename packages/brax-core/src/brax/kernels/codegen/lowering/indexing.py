@@ -71,10 +71,11 @@ def fill_value(eqn: Any) -> Value:
 
 def in_bounds(emitter: Emitter, code: str, index: Value, bound: int) -> Value:
     """Return the truth value of `0 <= index <= bound`."""
-    index = scalars.convert(emitter, index, code, "i4")
+    kind = scalars.index_code(code)
+    index = scalars.convert(emitter, index, code, kind)
     # Of a known index, both tests are folded.
-    above = scalars.rule("ge")(emitter, "i4", index, np.int32(0))
-    below = scalars.rule("le")(emitter, "i4", index, np.int32(bound))
+    above = scalars.rule("ge")(emitter, kind, index, scalars.constant(kind, 0))
+    below = scalars.rule("le")(emitter, kind, index, scalars.constant(kind, bound))
     return scalars.rule("and")(emitter, "b1", above, below)
 
 
@@ -181,9 +182,7 @@ def _dynamic_element(
     strides = np.cumprod([1, *[bound[i] + 1 for i in reversed(dynamic)]])[::-1][1:]
     flat: Value = np.int32(0)
     for i, stride in zip(dynamic, strides.tolist(), strict=True):
-        index = scalars.convert(emitter, start[i], code, "i4")
-        index = scalars.largest(emitter, "i4", index, np.int32(0))
-        index = scalars.smallest(emitter, "i4", index, np.int32(bound[i]))
+        index = scalars.clipped_index(emitter, code, start[i], bound[i])
         index = scalars.multiply(emitter, "i4", index, np.int32(stride)) if stride > 1 else index
         flat = scalars.rule("add")(emitter, "i4", flat, index) if is_runtime_value(flat) else index
     # All elements that the indices may mean, in the order of the flat index.
@@ -296,6 +295,7 @@ def _select_into(
     Each element that the update may go to is selected: changed where the start is its own.
     """
     dynamic = [i for i, c in enumerate(start) if is_runtime_value(c)]
+    whole = scalars.index_code(code)
     trials = itertools.product(*(range(bound[i] + 1) for i in dynamic))
     for trial in trials:
         at, hit = list(start), np.bool_(True)
@@ -306,8 +306,8 @@ def _select_into(
             if low and high:
                 continue
             test = "le" if low else "ge" if high else "eq"
-            value = scalars.convert(emitter, start[i], code, "i4")
-            here = scalars.rule(test)(emitter, "i4", value, np.int32(index))
+            value = scalars.convert(emitter, start[i], code, whole)
+            here = scalars.rule(test)(emitter, whole, value, scalars.constant(whole, index))
             hit = scalars.rule("and")(emitter, "b1", hit, here)
         position = update_index(at, offset, bound, clips)
         if position is not None:

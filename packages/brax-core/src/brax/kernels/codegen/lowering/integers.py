@@ -96,26 +96,46 @@ def bits_of(emitter: Emitter, x: Value, before: str, after: str) -> Value:
     )
 
 
-def _total_order(predicate: str) -> Callable[..., Value]:
-    """Return the rule of a comparison in total order: -NaN below all, NaN above all, -0 below 0."""
+def ordered_code(code: str) -> str:
+    """Return the type code of `ordered` numbers of a type."""
+    return f"i{code[1]}" if code[0] == "f" else code
 
-    # The bits of positive floats ascend with the numbers. For negative ones all bits but the sign
-    # are inverted, so that the integers ascend too.
-    def key(emitter: Emitter, code: str, x: Value) -> Value:
-        if code[0] != "f":
-            return x
-        whole = f"i{code[1]}"
-        bits = bits_of(emitter, x, code, whole)
-        sign = emitter.apply("ashr", whole, bits, _number(whole, 8 * int(code[1]) - 1))
-        return emitter.apply(
-            "xor", whole, bits, emitter.apply("lshr", whole, sign, _number(whole, 1))
-        )
+
+def ordered(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return an integer that ascends with a float: -NaN below all, NaN above all, -0 below 0.
+
+    Integers and truth values are returned as they are.
+    """
+    if code[0] != "f":
+        return x
+    whole = ordered_code(code)
+    return _mirrored(emitter, whole, bits_of(emitter, x, code, whole))
+
+
+def from_ordered(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return the number of a type that `ordered` has made an integer of."""
+    if code[0] != "f":
+        return x
+    whole = ordered_code(code)
+    return bits_of(emitter, _mirrored(emitter, whole, x), whole, code)
+
+
+def _mirrored(emitter: Emitter, code: str, bits: Value) -> Value:
+    """Return an integer with all bits but the sign inverted if it is negative.
+
+    The bits of positive floats ascend with the numbers. Those of negative ones descend.
+    """
+    sign = emitter.apply("ashr", code, bits, _number(code, 8 * int(code[1]) - 1))
+    return emitter.apply("xor", code, bits, emitter.apply("lshr", code, sign, _number(code, 1)))
+
+
+def _total_order(predicate: str) -> Callable[..., Value]:
+    """Return the rule of a comparison in total order, which is that of `ordered` numbers."""
 
     def one(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
-        sign = "u" if code[0] in "ub" else "s"
-        kind = f"i{code[1]}" if code[0] == "f" else code
-        test = f"icmp {sign}{predicate}"
-        return emitter.compare(test, kind, key(emitter, code, x), key(emitter, code, y))
+        test = f"icmp {'u' if code[0] in 'ub' else 's'}{predicate}"
+        keys = ordered(emitter, code, x), ordered(emitter, code, y)
+        return emitter.compare(test, ordered_code(code), *keys)
 
     return one
 

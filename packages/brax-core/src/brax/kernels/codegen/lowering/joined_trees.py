@@ -18,7 +18,13 @@ from brax.kernels.codegen.emitter import Emitter, code_of
 from brax.kernels.codegen.ir import Type
 from brax.kernels.codegen.loops import LastRead, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
-from brax.kernels.codegen.lowering.symmetric import RoutineWriter, call, changeable, in_memory
+from brax.kernels.codegen.lowering.symmetric import (
+    FunctionRules,
+    RoutineWriter,
+    call,
+    changeable,
+    in_memory,
+)
 from brax.kernels.joined_trees import ADDED_AT, SOLVED_JOINTLY
 from brax.kernels.symmetric import triangle_entry, triangle_size
 
@@ -642,3 +648,16 @@ class _Solution:
         for p, number in enumerate(numbers):
             f.put(number, f.of_lane("%x", f.add(f.times(tree, places), str(p))))
         f.end_loop()
+
+
+_KINDS = "kq1d kec ku 1", "lq1f lgh lv 1", "mq1i mjr mw 1"
+"""The axes of the arrays of each kind of contacts."""
+
+RULES: FunctionRules = {
+    ADDED_AT: (added_at, ("tp ksp ks 1 -> tp",)),
+    SOLVED_JOINTLY: (
+        solved_jointly,
+        tuple(f"tpp tp tp {' '.join(_KINDS[:n])} -> tp" for n in range(1, len(_KINDS) + 1)),
+    ),
+}
+"""The rules of this module."""

@@ -57,8 +57,8 @@ def is_float(code: str) -> bool:
 
 
 def constant(code: str, x: float) -> Value:
-    """Return a known number of a type."""
-    return np.dtype(code if code != "b1" else bool).type(x)
+    """Return a known number of a type; a negative one wraps around in an unsigned type."""
+    return np.asarray(x).astype(code if code != "b1" else bool)[()]
 
 
 @_number_rule("add", "add_any", folded=np.add)
@@ -79,9 +79,17 @@ def _multiply(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     return emitter.multiply(code, x, y) if is_float(code) else emitter.apply("mul", code, x, y)
 
 
-@_number_rule(
-    "div", cost=DIVISION_COST, folded=lambda x, y: np.divide(x, y).astype(np.asarray(x).dtype)
-)
+def _known_quotient(x: Any, y: Any) -> Value:
+    """Return the quotient of known numbers; that of integers is that of `integers.divide`."""
+    dtype = np.asarray(x).dtype
+    if dtype.kind == "f":
+        return np.divide(x, y)
+    # Not NumPy's quotient, which is a float.
+    whole = abs(int(x)) // abs(int(y)) if y else -1
+    return np.asarray(whole if (x < 0) == (y < 0) or not y else -whole).astype(dtype)[()]
+
+
+@_number_rule("div", cost=DIVISION_COST, folded=_known_quotient)
 def _divide(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the quotient; integers are divided towards zero."""
     # Division by one is exact, so it is left out.
@@ -247,7 +255,7 @@ def convert(emitter: Emitter, x: Value, before: str, after: str) -> Value:
     """
     if not is_runtime_value(x):
         with np.errstate(all="ignore"):
-            return np.asarray(x).astype(after if after != "b1" else bool)[()]
+            return constant(after, x)
     # LLVM's integers have no sign: between types of one size nothing happens.
     whole = {before[0], after[0]} <= {"i", "u"}
     if before == after or (whole and before[1] == after[1]):
@@ -265,6 +273,21 @@ def convert(emitter: Emitter, x: Value, before: str, after: str) -> Value:
     if before != "b1" and before[1] > after[1]:
         return emitter.convert("trunc", x, before, after)
     return emitter.convert("sext" if signed else "zext", x, before, after)
+
+
+def index_code(code: str) -> str:
+    """Return the type code in which indices of a type are compared with bounds, at least `i4`."""
+    return code if code in ("u4", "i8", "u8") else "i4"
+
+
+def clipped_index(emitter: Emitter, code: str, index: Value, most: int) -> Value:
+    """Return an index of a type as `i4`, clipped to the range from 0 to `most`."""
+    # Clipped first: another index may be within the range once it has 32 bits.
+    kind = index_code(code)
+    index = convert(emitter, index, code, kind)
+    index = largest(emitter, kind, index, constant(kind, 0))
+    index = smallest(emitter, kind, index, constant(kind, most))
+    return convert(emitter, index, kind, "i4")
 
 
 for _name, _test in _COMPARISONS.items():

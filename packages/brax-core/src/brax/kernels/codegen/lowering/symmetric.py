@@ -79,12 +79,12 @@ def substituted_forward(
 ) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.substituted_forward`."""
     code = code_of(eqn.invars[0].aval.dtype)
-    n, own, copies = load.shape[0], inverse.shape[0], load.shape[1]
+    n, own, copies = load.shape[0], inverse.shape[1], load.shape[1]
     x = changeable(emitter, load, code, free)
     given = [in_memory(emitter, each, code) for each in (rows, inverse)]
     call(emitter, _forward_substitution(emitter, code, (n, n - own, copies)), [*given, x])
     out = buffer_array(x, load.shape)
-    return [out[n - own :], out[: n - own]][: len(eqn.outvars)]
+    return [out[n - own :], out[None, : n - own]][: len(eqn.outvars)]
 
 
 def substituted_backward(
@@ -106,11 +106,8 @@ def substituted_backward(
 
 def multiplied(
     emitter: Emitter, eqn: Any, free: LastRead, matrix: ElementArray, x: ElementArray
-) -> list[ElementArray] | None:
+) -> list[ElementArray]:
     """Lower `brax.kernels.symmetric.multiplied`."""
-    # A part of its derivative has as many operands, but may have the vector first.
-    if matrix.ndim != x.ndim + 1:
-        return None
     code, (n, copies, *_) = code_of(eqn.outvars[0].aval.dtype), x.shape
     given = [in_memory(emitter, each, code) for each in (matrix, x)]
     out = new_buffer(emitter, x.shape, code)
@@ -247,7 +244,7 @@ class RoutineWriter:
         self.scalar = self.kind.scalar
         self.bytes = Type(self.scalar).bytes
         self.suffix = emitter.suffix_of(code, wide)
-        self.symbol = ".".join(map(str, ("@brax", name, code, emitter.lanes, *sizes)))
+        self.symbol = "@" + ".".join(map(str, (name, code, emitter.lanes, *sizes)))
         self.zero = "zeroinitializer" if wide else "0.0"
         self.one = f"splat ({self.scalar} 1.0)" if wide else "1.0"
         self.operands = tuple((each, ir.PTR) for each in operands.split())
@@ -685,17 +682,19 @@ def _backward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, i
     return f.finish(emitter)
 
 
-FunctionRules = dict[
-    str, tuple[Callable[..., list[ElementArray] | None], tuple[int, ...], tuple[int, ...]]
-]
-"""For each name of a function its rule, which returns None to have it inlined, and the numbers of
-operands and of results with which the rule is tried."""
+FunctionRules = dict[str, tuple[Callable[..., list[ElementArray]], tuple[str, ...]]]
+"""For each name of a function its rule, and the signatures that the rule is for.
+
+A signature names the axes but the batch's, of each operand and after the arrow of each result. Axes
+of one letter have the same size; `1` is a size of one.
+"""
 
 RULES: FunctionRules = {
-    ELIMINATED: (eliminated, (1,), (2, 3)),
-    FORWARD: (substituted_forward, (3,), (1, 2)),
-    BACKWARD: (substituted_backward, (2, 3), (1,)),
-    MULTIPLIED: (multiplied, (2,), (1,)),
-    WITH_DIAGONAL: (with_diagonal, (2,), (1,)),
+    # Nobody may need the last result.
+    ELIMINATED: (eliminated, ("nnc -> nnc oc", "nnc -> nnc oc aac")),
+    FORWARD: (substituted_forward, ("nnc 1oc nc -> oc", "nnc 1oc nc -> oc 1ac")),
+    BACKWARD: (substituted_backward, ("nnc nc -> nc", "nnc ac oc -> nc")),
+    MULTIPLIED: (multiplied, ("nnc nc -> nc",)),
+    WITH_DIAGONAL: (with_diagonal, ("nnc oc -> nnc",)),
 }
 """The rules of this module."""
