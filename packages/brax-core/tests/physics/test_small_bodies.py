@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -109,3 +110,43 @@ def test_coinciding_hinges_share_the_motion(bound, length, mass):
     right = DT * accelerations(1, length, mass, 0.5)
     # 1.2e-4 in single precision, 1e-9 in double.
     np.testing.assert_allclose(jnp.sum(state.qd), right[0], rtol=bound(1e-5, 2e-4))
+
+
+def swimmer(radius, shape=(1, 1, 1)):
+    """Return an ellipsoid as heavy as water, in water without viscosity."""
+    model, semi_axes = ModelBuilder(), radius * np.array(shape)
+    model.set_option(density=1000.0, gravity=(0, 0, 0), timestep=1e-2)
+    mass = 4 / 3 * np.pi * 1000 * np.prod(semi_axes)
+    model.add_body("swimmer", mass=mass, inertia=[0.4 * mass * radius**2] * 3)
+    model.add_joint("swimmer", "free")
+    model.add_geom("swimmer", "ellipsoid", size=semi_axes, fluidcoef=(0.5, 0.25, 1.5, 1, 1))
+    return model.build()
+
+
+def drifted(sys, speed):
+    """Return the speed after a step, and its derivative by the speed before."""
+
+    def after(speed):
+        start = GENERALIZED.init(sys, sys.init_q, jnp.zeros(6).at[0].set(speed))
+        return GENERALIZED.step(sys, start, None).qd[0]
+
+    return jax.jit(jax.value_and_grad(after))(jnp.float32(speed))
+
+
+@pytest.mark.parametrize(("radius", "speed"), [(1e-2, 0.1), (1e-4, 1e-3), (1e-5, 1e-4)])
+def test_drag_of_a_small_ball(radius, speed):
+    """It is that of the blunt coefficient, .5, times the density and the area: F = .5 rho A v²."""
+    rate = 0.5 * np.pi * radius**2 * 1000 / (4 / 3 * np.pi * 1000 * radius**3)
+    got, slope = drifted(swimmer(radius), speed)
+    # 3.75 percent of the speed. Measured 1e-6 of the speed.
+    assert got == pytest.approx(speed - 1e-2 * rate * speed**2, rel=1e-5)
+    assert slope == pytest.approx(1 - 2 * 1e-2 * rate * speed, rel=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (0.2, 0.5, 1)])
+def test_an_ellipsoid_that_hardly_moves_keeps_its_speed(shape):
+    sys = swimmer(1e-2, shape)
+    for speed in (1e-7, 1e-9, 1e-11, 1e-12, 1e-13, 1e-15, 1e-17, 0.0):
+        got, slope = drifted(sys, speed)
+        assert got == pytest.approx(speed, rel=1e-5)
+        assert slope == pytest.approx(1, rel=1e-5)
