@@ -174,12 +174,23 @@ def _sub_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
     )
 
 
+_MAX_UNSCALED_TRACE, _SCALE = 2.0**24, 2.0**48
+"""Largest trace of a matrix that `inverse_sym3` does not scale, and the factor. Its inverse is the
+least such trace. The factor is a power of two, so that products are exact. Unscaled, in single
+precision the determinant would be zero for moments below 2e-13 kg m², those of a ball of water with
+a radius of half a millimetre."""
+
+
 def inverse_sym3(s: Sym3) -> Sym3:
-    """Return the inverse of a symmetric 3x3 matrix, by cofactors."""
+    """Return the inverse of a symmetric positive definite 3x3 matrix, by cofactors."""
+    size = s.xx + s.yy + s.zz
+    small, large = size < 1.0 / _MAX_UNSCALED_TRACE, size > _MAX_UNSCALED_TRACE
+    scale = jnp.where(small, _SCALE, jnp.where(large, 1.0 / _SCALE, 1.0))
+    s = s * scale
     xx = s.yy * s.zz - s.yz * s.yz
     xy = s.xz * s.yz - s.xy * s.zz
     xz = s.xy * s.yz - s.xz * s.yy
-    inverse_det = 1.0 / (s.xx * xx + s.xy * xy + s.xz * xz)
+    inverse_det = scale / (s.xx * xx + s.xy * xy + s.xz * xz)
     return Sym3(
         xx * inverse_det,
         (s.xx * s.zz - s.xz * s.xz) * inverse_det,

@@ -9,10 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from brax.base import System
+from brax.base import System, Transform
 
 _Row = tuple[str, Any, tuple[int, ...], str]
 """A leaf's path, value and shape, and its allowed values; empty if all finite ones are."""
+
+_INFINITE_TOO = "not NaN"
+"""The allowed values of bounds, which are infinite where there are none."""
 
 
 def leaf_problems(sys: System) -> list[str]:
@@ -38,6 +41,7 @@ def _option_leaves(sys: System) -> list[_Row]:
         ("opt.density", sys.opt.density, (), ">= 0"),
         ("opt.viscosity", sys.opt.viscosity, (), ">= 0"),
         ("opt.impratio", sys.opt.impratio, (), "> 0"),
+        ("baumgarte_erp", sys.baumgarte_erp, (), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]
@@ -49,10 +53,23 @@ def _body_leaves(sys: System) -> list[_Row]:
     return [
         ("link.inertia.mass", sys.link.inertia.mass, (n,), "> 0"),
         ("link.inertia.moments", sys.link.inertia.moments, (n, 3), "> 0"),
+        *_frames("link.transform", sys.link.transform, n),
+        *_frames("link.inertia.transform", sys.link.inertia.transform, n),
+        ("link.invweight", sys.link.invweight, (n, 2), ""),
         ("link.gravcomp", sys.link.gravcomp, (n,), ""),
         ("link.gravcomp_arm", sys.link.gravcomp_arm, (n, 3), ""),
+        *_frames("fixed", sys.fixed, len(sys.fixed_names)),
+        *_frames("box.transform", sys.box.transform, boxes),
         ("box.mass", sys.box.mass, (boxes,), "> 0"),
         ("box.i", sys.box.i, (boxes, 3), ">= 0"),
+    ]
+
+
+def _frames(name: str, frames: Transform, count: int) -> list[_Row]:
+    """Return the rows of so many frames."""
+    return [
+        (f"{name}.pos", frames.pos, (count, 3), ""),
+        (f"{name}.rot", frames.rot, (count, 4), ""),
     ]
 
 
@@ -61,6 +78,9 @@ def _joint_leaves(sys: System) -> list[_Row]:
     nq, nv, nj = sys.q_size(), sys.qd_size(), len(sys.joint_names)
     return [
         ("init_q", sys.init_q, (nq,), ""),
+        *((f"dof.limit.{k}", x, (nv,), _INFINITE_TOO) for k, x in enumerate(sys.dof.limit)),
+        ("dof.springref", sys.dof.springref, (nv,), ""),
+        ("dof.invweight", sys.dof.invweight, (nv,), ""),
         ("dof.armature", sys.dof.armature, (nv,), ">= 0"),
         ("dof.damping", sys.dof.damping, (nv,), ">= 0"),
         ("dof.stiffness", sys.dof.stiffness, (nv,), ">= 0"),
@@ -69,6 +89,9 @@ def _joint_leaves(sys: System) -> list[_Row]:
         ("dof.frictionloss", sys.dof.frictionloss, (nv,), ">= 0"),
         ("dof.solref", sys.dof.solref, (nv, 2), ""),
         ("dof.solimp", sys.dof.solimp, (nv, 5), ""),
+        ("joint.pos", sys.joint.pos, (nj, 3), ""),
+        ("joint.axis", sys.joint.axis, (nj, 3), ""),
+        ("joint.actuator_range", sys.joint.actuator_range, (nj, 2), _INFINITE_TOO),
         ("joint.solref", sys.joint.solref, (nj, 2), ""),
         ("joint.solimp", sys.joint.solimp, (nj, 5), ""),
         ("joint.margin", sys.joint.margin, (nj,), ""),
@@ -80,6 +103,11 @@ def _geom_leaves(sys: System) -> list[_Row]:
     """Return the rows of geoms, described pairs and sites."""
     ng, npairs, ns = len(sys.geom_names), len(sys.pair_names), len(sys.site_names)
     return [
+        *_frames("site.transform", sys.site.transform, ns),
+        *_frames("geom.transform", sys.geom.transform, ng),
+        ("geom.invweight", sys.geom.invweight, (ng,), ""),
+        ("geom.rgba", sys.geom.rgba, (ng, 4), ""),
+        ("points", sys.points, (sum(sys.geom_points), 3), ""),
         ("site.size", sys.site.size, (ns, 3), ">= 0"),
         ("heights", sys.heights, (sum(r * c for r, c in sys.geom_grid),), ""),
         ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
@@ -109,6 +137,9 @@ def _coupling_leaves(sys: System) -> list[_Row]:
     return [
         ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
         ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
+        *((f"tendon.limit.{k}", x, (nt,), _INFINITE_TOO) for k, x in enumerate(sys.tendon.limit)),
+        ("tendon.actuator_range", sys.tendon.actuator_range, (nt, 2), _INFINITE_TOO),
+        ("tendon.invweight", sys.tendon.invweight, (nt,), ""),
         ("tendon.length0", sys.tendon.length0, (nt,), ""),
         ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
@@ -122,6 +153,7 @@ def _coupling_leaves(sys: System) -> list[_Row]:
         ("tendon.frictionloss", sys.tendon.frictionloss, (nt,), ">= 0"),
         ("tendon.solref_friction", sys.tendon.solref_friction, (nt, 2), ""),
         ("tendon.solimp_friction", sys.tendon.solimp_friction, (nt, 5), ""),
+        ("equality.invweight", sys.equality.invweight, (ne, 2), ""),
         ("equality.data", sys.equality.data, (ne, 11), ""),
         ("equality.solref", sys.equality.solref, (ne, 2), ""),
         ("equality.solimp", sys.equality.solimp, (ne, 5), ""),
@@ -129,9 +161,13 @@ def _coupling_leaves(sys: System) -> list[_Row]:
 
 
 def _actuator_leaves(sys: System) -> list[_Row]:
-    """Return the rows of actuators, cameras and keyframes."""
+    """Return the rows of actuators, sensors, cameras and keyframes."""
     nq, nv, nu, nk = sys.q_size(), sys.qd_size(), sys.act_size(), len(sys.keyframe_names)
     return [
+        *(
+            (f"actuator.{name}", getattr(sys.actuator, name), (nu, 2), _INFINITE_TOO)
+            for name in ("ctrl_range", "activation_range", "force_range")
+        ),
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
         ("actuator.wrench", sys.actuator.wrench, (nu, 6), ""),
         ("actuator.crank_length", sys.actuator.crank_length, (nu,), ">= 0"),
@@ -139,8 +175,11 @@ def _actuator_leaves(sys: System) -> list[_Row]:
         ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
         ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
         ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
+        ("sensor.cutoff", sys.sensor.cutoff, (len(sys.sensor_names),), _INFINITE_TOO),
+        *_frames("camera.transform", sys.camera.transform, len(sys.camera_names)),
         ("camera.fovy", sys.camera.fovy, (len(sys.camera_names),), "> 0"),
         ("keyframes.q", sys.keyframes.q, (nk, nq), ""),
+        ("keyframes.activation", sys.keyframes.activation, (nk, len(sys.stateful_actuators())), ""),
         ("keyframes.qd", sys.keyframes.qd, (nk, nv), ""),
         ("keyframes.ctrl", sys.keyframes.ctrl, (nk, nu), ""),
     ]
@@ -242,6 +281,9 @@ def _leaf_problem(name: str, value: Any, shape: tuple[int, ...], allowed: str) -
     if isinstance(value, jax.core.Tracer):
         return None
     known = np.asarray(value)
+    if allowed == _INFINITE_TOO:
+        bad = known[np.isnan(known)]
+        return f"system leaf '{name}' must not be NaN, got {bad}" if bad.size else None
     good = {
         # NaN is not equal to itself.
         "": known == known,

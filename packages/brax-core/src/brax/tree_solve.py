@@ -17,15 +17,19 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from brax.components import Sym3, Vec3
+from brax.components import Sym3, Vec3, total
 from brax.spatial import Rigid, Spatial, Sym6
 from brax.tree import Layout, PerDof, down, up
 
 T = TypeVar("T")
 
-MIN_INERTIA = 1e-10
+_MIN_INERTIA = 1e-10
 """Articulated inertia [kg m² or kg] below which a direction counts as one that other joints of its
-stack have already."""
+stack have already. It is less for small links."""
+
+_MIN_INERTIA_SHARE = 1e-5
+"""The same as a share of the inertia without the other joints of the stack. Rounding leaves a few
+millionths in single precision."""
 
 
 class GroupPivot(NamedTuple):
@@ -104,13 +108,13 @@ def _pivot(
     """Return the elimination of links of one depth, and the inertia left to their parents."""
     # Taken before the elimination: the drive is a velocity of the whole link, not along S.
     push = inertia.mul(drive)
-    forces, gains, mobile = [], [], []
+    forces: list[Spatial] = []
+    gains: list[Spatial] = []
+    mobile: list[jax.Array] = []
     # The last joint of a stack is eliminated first: it is nearest to the link.
     for s, extra in zip(reversed(subspace), reversed(impedance), strict=True):
         force = inertia.mul(s)
-        # In gimbal lock two directions of a stack coincide, and nothing is left of the second one's
-        # inertia.
-        inverse = 1.0 / (jnp.maximum(s.dot(force), MIN_INERTIA) + extra)
+        inverse = 1.0 / (_inertia_along(s, force, forces, mobile) + extra)
         gain = force * inverse
         # I^a = I^A - U D⁻¹ Uᵀ, one degree of freedom after another (table 7.1).
         inertia = _full(inertia).sub_outer(force, gain)
@@ -121,6 +125,27 @@ def _pivot(
     left = _full(inertia)
     left = left if arm is None else left.carried(arm)
     return GroupPivot(subspace, *found, drive, push, None, arm), left
+
+
+def _inertia_along(
+    s: Spatial, force: Spatial, forces: Sequence[Spatial], mobile: Sequence[jax.Array]
+) -> jax.Array:
+    """Return the articulated inertia along a direction of a stack, which is positive.
+
+    Args:
+        s: the direction.
+        force: its momentum I^A s, after the joints below it were eliminated.
+        forces: the momenta U of those joints.
+        mobile: their inverse inertias D⁻¹.
+    """
+    left = s.dot(force)
+    # In gimbal lock two directions of a stack coincide, and nothing is left of the second one's
+    # inertia. The floor is small against what it was before: an absolute one would slow links of a
+    # few millimetres.
+    whole = total([left, *(s.dot(u) ** 2 * d for u, d in zip(forces, mobile, strict=True))])
+    share = jnp.minimum(_MIN_INERTIA_SHARE * whole, _MIN_INERTIA)
+    floor = jnp.where(whole > 0, share, _MIN_INERTIA)
+    return jnp.maximum(left, jax.lax.stop_gradient(floor))
 
 
 def _pivots(depths: int, own: Any) -> tuple[GroupPivot, Sym6]:

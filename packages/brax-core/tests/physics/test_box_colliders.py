@@ -104,6 +104,103 @@ def test_a_capsule_and_a_box(bound, pos, turn, dist, normal):
     np.testing.assert_allclose(got[2][got[0].argmin()], normal, atol=bound(1e-6, 1e-5))
 
 
+def crossing_capsules(n):
+    """Return capsules whose axes cross boxes: places, unit axes, and half-sizes of the boxes."""
+    rng = np.random.default_rng(0)
+    half = rng.uniform(0.3, 1.2, (n, 3))
+    axis = rng.normal(size=(n, 3))
+    # Every fourth is nearly perpendicular to one of the box's axes.
+    axis[::4, 0] *= 0.02
+    axis /= np.linalg.norm(axis, axis=1, keepdims=True)
+    # One point of the axis, up to the ends, is inside of the box.
+    along = rng.uniform(-1, 1, (n, 1)) * CAPSULE[1] * axis
+    return rng.uniform(-1, 1, (n, 3)) * half + along, axis, half
+
+
+def least_translations(pos, axis, half):
+    """Return the lengths of the least translations that part capsules from boxes, by trial.
+
+    A translation along a unit vector u takes what the box and the segment reach along u, and what
+    the centres are nearer than that; then the radius.
+    """
+    rng = np.random.default_rng(1)
+
+    def length(u):
+        reach = np.sum(half[:, None] * np.abs(u), -1)
+        reach += CAPSULE[1] * np.abs(np.sum(axis[:, None] * u, -1))
+        return reach - np.sum(pos[:, None] * u, -1) + CAPSULE[0]
+
+    tried = rng.normal(size=(len(pos), 4000, 3))
+    tried /= np.linalg.norm(tried, axis=-1, keepdims=True)
+    # The 30 best directions are improved by smaller and smaller steps.
+    order = np.argsort(length(tried), axis=1)[:, :30, None]
+    best, spread = np.take_along_axis(tried, order, 1), 0.1
+    while spread > 1e-5:
+        for _ in range(12):
+            new = best + spread * rng.normal(size=best.shape)
+            new /= np.linalg.norm(new, axis=-1, keepdims=True)
+            best = np.where((length(new) < length(best))[..., None], new, best)
+        spread *= 0.7
+    return length(best).min(axis=1), length
+
+
+def test_a_capsule_whose_axis_crosses_a_box_takes_the_least_translation(f64):
+    n = 300
+    pos, axis, half = crossing_capsules(n)
+    # The shortest rotation takes z to the axis.
+    angle, about = np.arccos(axis[:, 2]), np.cross((0, 0, 1), axis)
+    turn = about * (angle / np.linalg.norm(about, axis=1))[:, None]
+
+    def shapes(*values):
+        columns = (jnp.broadcast_to(jnp.asarray(v), (n, 3)).T[:, None] for v in values)
+        place, turned, size = (Vec3(*c) for c in columns)
+        return Shape(place, exp_quat(turned), size)
+
+    a, b = shapes(pos, turn, CAPSULE), shapes((0.0, 0, 0), (0.0, 0, 0), half)
+    collide = collider("capsule-box", True)
+    points = collide(a, b)
+    least, length = least_translations(pos, axis, half)
+    out = -np.array([c[0] for c in points[0].normal]).T
+    depth = -np.asarray(points[0].dist[0])
+    # An edge must be a hundredth less deep than a face. The trials miss the least by up to 1e-4.
+    assert (depth > least - 2e-4).all() and (depth < 1.0102 * least).all()
+    along_out = length(out[:, None])[:, 0]
+    assert (along_out < 1.0102 * least).all()
+    assert np.mean(np.abs(depth - least) < 1e-4) > 0.9
+    # The box leaves along the normal, and the gap grows by what it moves, unless a face is taken
+    # though the deepest end is beyond its rim.
+    best = np.abs(depth - along_out) < 1e-9
+    assert best.mean() > 0.9
+    slope = jax.jit(jax.grad(lambda pos: jnp.sum(collide(a, b._replace(pos=pos))[0].dist)))(b.pos)
+    np.testing.assert_allclose(np.array(slope)[:, 0].T[best], -out[best], atol=1e-9)
+    faces = np.abs(out).max(axis=1) > 1 - 1e-9
+    assert faces.sum() > 50 and (~faces).sum() > 50
+    for p in points:
+        dist, where = np.asarray(p.dist[0]), np.array([c[0] for c in p.pos]).T
+        # The middle of the two surfaces is where it is if one ball of the capsule leaves the box.
+        centre = where + out * (CAPSULE[0] + 0.5 * dist)[:, None]
+        along = np.sum((centre - pos) * axis, axis=1)
+        assert np.abs(along).max() < CAPSULE[1] + 1e-9
+        np.testing.assert_allclose(centre, pos + along[:, None] * axis, atol=1e-9)
+        there = np.abs(centre - out * (CAPSULE[0] + dist)[:, None]) - half
+        touching = dist < 0
+        np.testing.assert_allclose(there.max(axis=1)[touching], 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("offset", [-0.03, -0.005, 0.0, 0.025, 0.03, 0.099, 0.11, 0.15])
+def test_a_capsule_across_an_edge_leaves_by_the_edge(bound, offset):
+    """Also where two faces are equally near, and where its axis is outside."""
+    pos, turn = (0.95 + offset, 0.95, 0.1), (np.pi / 2 * ROOT, np.pi / 2 * ROOT, 0)
+    dist, where, normal = touches("capsule-box", shape(pos, turn, CAPSULE), shape((0, 0, 0)))
+    # Its direction is (1, -1, 0), and the edge is at x = y = 1.
+    right = (1.9 + offset - 2) * ROOT - CAPSULE[0]
+    assert dist[0] == pytest.approx(right, abs=bound(1e-12, 1e-6))
+    np.testing.assert_allclose(normal[0], [-ROOT, -ROOT, 0], atol=bound(1e-9, 1e-5))
+    place = 1 + 0.5 * right * ROOT
+    np.testing.assert_allclose(where[0], [place, place, 0.1], atol=bound(1e-9, 1e-6))
+    assert dist[1] > 0.1
+
+
 @pytest.mark.parametrize(
     ("yaw", "corners"),
     [
@@ -213,6 +310,9 @@ DEGENERATE = {
     "capsule-box": (((0, 0, 0),), ((0, 0, 0),)),
     "capsule-box lying": (((0, 0, 1.5), (0, np.pi / 2, 0)), ((0, 0, 0),)),
     "capsule-box along a rim": (((1, 0, 2), (np.pi / 2, 0, 0)), ((0, 0, 0),)),
+    "capsule-box inside, along a rim": (((0.95, 0, 0.95), (np.pi / 2, 0, 0)), ((0, 0, 0),)),
+    "capsule-box inside, across a rim": (((0.9, 0, 0.9), (0, 3 * np.pi / 4, 0)), ((0, 0, 0),)),
+    "capsule-box inside, in a plane": (((0.9, 0, 0), (0, np.pi / 2, 0)), ((0, 0, 0),)),
     "box-box": (((0, 0, 0),), ((0, 0, 0),)),
     "box-box stacked": (((0, 0, 0),), ((0, 0, 2),)),
     "box-box in line": (((0, 0, 0),), ((2, 2, 0),)),

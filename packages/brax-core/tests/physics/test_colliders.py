@@ -161,6 +161,17 @@ def test_concentric_spheres_have_a_finite_gradient(bound):
     assert np.isfinite(jax.jit(jax.grad(out))(jnp.zeros(3))).all()
 
 
+@pytest.mark.parametrize("ends", [FIRST, (0, 0, -1, 0, 0, 1), (0.3, -0.4, 0.5, -0.3, 0.4, -0.5)])
+def test_a_ball_on_the_axis_of_a_capsule_leaves_across_it(f64, ends):
+    axis = np.subtract(ends[3:], ends[:3])
+    second = capsule(ends)
+    first = ball(0.5 * np.add(ends[3:], ends[:3]), 0.2)
+    dist, _, normal = touch(collider("sphere", "capsule"), first, second)
+    assert dist == pytest.approx(-0.3, abs=1e-12)
+    assert np.linalg.norm(normal) == pytest.approx(1)
+    assert abs(normal @ axis) < 1e-9
+
+
 def tilted_plane():
     """Through (0, 0, .1), its normal (.6, 0, .8)."""
     half = 0.5 * np.arctan2(0.6, 0.8)

@@ -116,6 +116,41 @@ def test_the_nearest_point_is_mujocos(f64, name):
     np.testing.assert_allclose(normal[least, np.arange(60)], its_normal, atol=1e-3)
 
 
+PLATEAU = np.pad(np.ones((10, 14)), 1)
+"""A hill of one metre, five times as high as the base is thick."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in ("sphere", "capsule") else pytest.param(n, marks=pytest.mark.slow) for n in SIZES],
+)
+def test_a_hill_is_solid_down_to_the_bottom(f64, name):
+    """However deep a shape is in it, its contact is at the surface above."""
+    up = np.array([1.0, 0, 0, 0])
+    reach_down = reach(name, SIZES[name], up[None], np.array([[0, 0, -1.0]]))[0]
+    depths = np.array([0.05, 0.2, 0.37, 0.4])
+    places = [np.array([0.1, 0.05, 1 + reach_down - depth, *up]) for depth in depths]
+    dist, normal, _ = map(np.asarray, program(name)(PLATEAU, np.stack(places)))
+    least = dist.argmin(axis=0)
+    np.testing.assert_allclose(dist.min(axis=0), -depths, atol=1e-9)
+    np.testing.assert_allclose(normal[least, np.arange(4)], [[0, 0, 1]] * 4, atol=1e-9)
+
+
+def test_below_a_hill_the_bottom_is_where_mujocos_is(f64):
+    rows = " ".join(map(str, PLATEAU.ravel()))
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><asset><hfield name="h" nrow="12" ncol="16" size="1.5 1 1 .2" '
+        f'elevation="{rows}"/></asset><worldbody><geom type="hfield" hfield="h"/>'
+        '<body><freejoint/><geom size=".15" margin=".2"/></body></worldbody></mujoco>'
+    )
+    place = np.array([0.1, 0.05, -0.4, 1, 0, 0, 0])
+    dist, normal, _ = program("sphere")(PLATEAU, place[None])
+    right, its_normal = mujoco_nearest(model, mujoco.MjData(model), place)
+    assert right == pytest.approx(0.05)
+    assert dist.min() == pytest.approx(right, abs=1e-9)
+    np.testing.assert_allclose(normal[dist[:, 0].argmin(), 0], its_normal, atol=1e-9)
+
+
 SLOPE = np.add.outer(0.2 * np.linspace(-1, 1, 6), -0.3 * np.linspace(-1.5, 1.5, 8))
 """A field that is a plane: z = 0.2 y - 0.3 x."""
 UP = np.array([0.3, -0.2, 1.0]) / np.linalg.norm([0.3, -0.2, 1.0])

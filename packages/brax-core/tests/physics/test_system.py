@@ -34,6 +34,30 @@ def sys():
     return model.build()
 
 
+def test_every_leaf_has_a_shape_that_is_checked(sys):
+    """All but the parameters of third-party joint types, of which the types decide how many."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(sys):
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        if name == "joint.user":
+            continue
+        wrong = with_leaf(sys, path, jnp.zeros((9, *np.shape(leaf))))
+        with pytest.raises(ModelError, match=re.escape(f"system leaf '{name}' has shape (9")):
+            contracts.check_system("test.init", wrong)
+
+
+def with_leaf(sys, path, new):
+    """Return the system with one leaf replaced."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(sys)
+    return jax.tree.unflatten(structure, [new if p == path else x for p, x in leaves])
+
+
+def test_bounds_may_be_infinite_but_not_nan(sys):
+    for name in ("actuator.ctrl_range", "actuator.force_range"):
+        contracts.check_system("test.init", sys.tree_replace({name: jnp.full((2, 2), jnp.inf)}))
+        with pytest.raises(ModelError, match=f"'{name}' must not be NaN"):
+            contracts.check_system("test.init", sys.tree_replace({name: jnp.full((2, 2), np.nan)}))
+
+
 FLAT: dict[str, Any] = {
     "body_mass": [0, 2, 3],
     "body_inertia": [[0, 0, 0], [1, 2, 2.5], [2, 2, 2]],

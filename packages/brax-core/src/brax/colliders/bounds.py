@@ -7,7 +7,6 @@ Source: Ericson (2005), Real-Time Collision Detection, section 5.2.1: separating
 """
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -17,15 +16,13 @@ import numpy as np
 from brax.base import System
 from brax.colliders.interface import GeometryType, Shape
 from brax.colliders.narrow_phase import height_table, vertices
+from brax.colliders.shapes.height_field import extreme
 from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import Mat3, Vec3, normalize, rows
 from brax.kernels.gather import picked
 
 FACE_CORNERS = 4
 """`GeometryType.corners` of shapes with flat faces."""
-
-MAX_CHAIN = 16
-"""Most rows whose extreme is found one after another."""
 
 
 class _BoundingBox(NamedTuple):
@@ -118,24 +115,11 @@ def _field_box(sys: System, field: int) -> _BoundingBox:
     assert heights is not None
     x, y, base = (sys.geom.size[field : field + 1, k] for k in range(3))
     # The field is solid from its lowest height down by the base.
-    top, low = _extreme(jnp.maximum, heights), _extreme(jnp.minimum, heights) - base
+    top, low = extreme(jnp.maximum, heights), extreme(jnp.minimum, heights) - base
     none = jnp.zeros_like(top)
     return _BoundingBox(
         Vec3(none, none, 0.5 * (top + low)), Vec3(x + none, y + none, 0.5 * (top - low))
     )
-
-
-def _extreme(larger: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array) -> jax.Array:
-    """Return the largest or smallest of the rows of (n, 1 or batch), (1 or batch,).
-
-    Halves are compared, because in a chain of comparisons each waits for the one before. For the
-    40,401 heights of dm_control's quadruped the chain took almost half of a step.
-    """
-    while len(x) > MAX_CHAIN:
-        half = (len(x) + 1) // 2
-        # With an odd number of rows the one in the middle is in both halves.
-        x = larger(x[:half], x[len(x) - half :])
-    return functools.reduce(larger, x)
 
 
 def least_gap(a: BoundedShapes, b: BoundedShapes) -> jax.Array:

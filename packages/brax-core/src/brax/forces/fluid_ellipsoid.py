@@ -18,6 +18,19 @@ from brax.components import Vec3, rows, sqrt, total, vec3
 from brax.forces.attached_frames import AttachedFrames, attach_frames
 from brax.spatial import Spatial
 
+_SMALL_PRODUCT, _PRODUCT_SCALE = 2.0**-8, 2.0**16
+"""Product of two semi-axes [m²], those of a ball of 6 cm, below which such products are scaled; and
+the factor. Their squares' squares would be zero in single precision for a ball of 20 micrometres,
+and those times the squared velocity for larger ones that are slow."""
+
+_SLOW_SQUARED, _SPEED_SCALE = 2.0**-20, 2.0**30
+"""Squared speed [m²/s²], of a millimetre in a second, below which velocities are scaled where only
+their direction counts; and the factor. Both factors are powers of two, so that products are
+exact."""
+
+_MIN_SQUARED_SPEED = 1e-24
+"""Squared speed [m²/s²] up to which the projected area counts as zero."""
+
 
 class FluidEllipsoids(NamedTuple):
     """Coefficients of the fluid on geoms, constant, components (geoms, 1)."""
@@ -27,17 +40,17 @@ class FluidEllipsoids(NamedTuple):
     added: tuple[Vec3, Vec3]
     """Added inertia and added mass along the axes, times the density."""
     sides: Vec3
-    """Products of the other two semi-axes, for each axis."""
+    """Products of the other two semi-axes, for each axis, scaled where they are small."""
     drag: tuple[jax.Array, jax.Array]
-    """Coefficients of the squared velocity: of the part by projected area, and of the constant
-    part."""
+    """Coefficients of the squared velocity: of the part by projected area, divided by the scale of
+    `sides`, and of the constant part."""
     turning: Vec3
     """Coefficients of the squared angular velocity."""
     viscous: tuple[jax.Array, jax.Array]
     """Viscous resistance to rotation and to translation."""
     lift: tuple[jax.Array, jax.Array]
-    """Coefficients of Kutta lift, times the density, and of Magnus lift, times the displaced
-    mass."""
+    """Coefficients of Kutta lift, times the density and divided by the scale of `sides`, and of
+    Magnus lift, times the displaced mass."""
 
 
 def fluid_ellipsoids(sys: System, order: tuple[int, ...]) -> FluidEllipsoids | None:
@@ -64,14 +77,17 @@ def fluid_ellipsoids(sys: System, order: tuple[int, ...]) -> FluidEllipsoids | N
     each = (
         eighths * a * jnp.maximum(b, c) ** 4 for a, b, c in (r, (r.y, r.z, r.x), (r.z, r.x, r.y))
     )
+    # Drag and Kutta lift are proportional to the projected area, so their coefficients take back
+    # the scale.
+    scale = jnp.where(middle * high < _SMALL_PRODUCT, _PRODUCT_SCALE, 1.0)
     return FluidEllipsoids(
         attach_frames(sys, order, frame, owners),
         (Vec3(*coefficient[8:]) * rho, Vec3(*coefficient[5:8]) * rho),
-        Vec3(r.y * r.z, r.z * r.x, r.x * r.y),
-        (rho * (blunt - slender), rho * slender * np.pi * middle * high),
+        Vec3(r.y * r.z, r.z * r.x, r.x * r.y) * scale,
+        (rho * (blunt - slender) / scale, rho * slender * np.pi * middle * high),
         Vec3(*((angular * own + slender * (most - own)) * rho for own in each)),
         (np.pi * mu * width**3, 3.0 * np.pi * mu * width),
-        (kutta * rho, magnus * rho * (4.0 / 3.0) * np.pi * low * middle * high),
+        (kutta * rho / scale, magnus * rho * (4.0 / 3.0) * np.pi * low * middle * high),
     )
 
 
@@ -103,18 +119,22 @@ def _on_ellipsoid(mine: FluidEllipsoids, ang: Vec3, lin: Vec3) -> Spatial:
     squares = _times(mine.sides, mine.sides)
     fourth = _times(squares, squares)
     # Sums of (side products)² v² and (side products)⁴ v²: the projected area is pi sqrt(beyond /
-    # across).
-    across = total(a * v * v for a, v in zip(squares, lin, strict=True))
-    beyond = total(a * v * v for a, v in zip(fourth, lin, strict=True))
+    # across). Only the direction of the velocity counts, so that it may be scaled.
+    squared_speed = lin.dot(lin)
+    scale = jnp.where(squared_speed < _SLOW_SQUARED, _SPEED_SCALE, 1.0)
+    along = lin * scale
+    across = total(a * v * v for a, v in zip(squares, along, strict=True))
+    beyond = total(a * v * v for a, v in zip(fourth, along, strict=True))
     # At rest the area is undefined; the guarded quotient keeps values and derivatives finite.
-    moves = across > 0
+    moves = squared_speed > _MIN_SQUARED_SPEED
     ratio = jnp.where(moves, beyond, 1.0) / jnp.where(moves, across, 1.0)
     area = jnp.where(moves, np.pi * jnp.sqrt(ratio), 0.0)
-    speed = sqrt(lin.dot(lin))
+    speed = sqrt(squared_speed)
     kutta, magnus = mine.lift
     # Kutta lift: projected area times the cosine between velocity and surface normal, divided by
     # the length of `normal` below, which is not a unit vector.
-    bent = kutta * np.pi * sqrt(across) / jnp.where(moves, speed * sqrt(beyond), 1.0)
+    below = jnp.where(moves, speed * scale * sqrt(beyond), 1.0)
+    bent = kutta * np.pi * sqrt(across) * scale / below
     normal = _times(squares, lin)
     force = momentum.cross(ang) + ang.cross(lin) * magnus + normal.cross(lin).cross(lin) * bent
     by_area, constant = mine.drag

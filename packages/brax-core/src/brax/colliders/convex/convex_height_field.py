@@ -24,7 +24,7 @@ from brax.colliders.convex.support_search import where
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.primitive.height_field_sphere import segment_on_triangles, sphere_on_triangles
 from brax.colliders.shapes.capsule import CAPSULE
-from brax.colliders.shapes.height_field import Triangles, triangles
+from brax.colliders.shapes.height_field import Triangles, bottom, triangles
 from brax.colliders.shapes.mesh import MESH
 from brax.colliders.shapes.sphere import SPHERE
 from brax.components import Quat, Vec3, normalize
@@ -132,7 +132,7 @@ class HeightFieldConvex(Collider):
         every, seen = self._near(a, b)
         near = _nearest(every, seen)
         find_points = _round_contact_points if self.kind in (SPHERE, CAPSULE) else _contact_points
-        found, there = find_points(near, seen, a.size.z)
+        found, there = find_points(near, seen, bottom(a))
         least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
         there &= found.z < jnp.maximum(least, 0.0) + _MAX_TOUCHING_EXCESS * seen.size
         # Relative to the least distance, so that points that the manifold lacks are farther than
@@ -220,11 +220,14 @@ def _least_gap(every: Triangles, seen: ShapeInField) -> jax.Array:
 
 
 def _contact_points(
-    near: Triangles, seen: ShapeInField, base: jax.Array
+    near: Triangles, seen: ShapeInField, low: jax.Array
 ) -> tuple[FieldPoint, jax.Array]:
-    """Return all contact points of all prisms, and a mask of those on the field's surface."""
+    """Return all contact points of all prisms, and a mask of those on the field's surface.
+
+    `low` is the height of the field's bottom, where the prisms end.
+    """
     # A prism is a mesh of six vertices to the collider of convex shapes.
-    points = ConvexConvex(seen.kind, MESH).collide(*_as_pairs(near, seen.shape, base))
+    points = ConvexConvex(seen.kind, MESH).collide(*_as_pairs(near, seen.shape, low))
     shape = near.normal.x.shape
     first, *others = (jax.tree.map(lambda x: x.reshape(shape), p) for p in points)
     # The collider's first shape is the convex one, so its normals point to the field.
@@ -244,24 +247,19 @@ def _contact_points(
 
 
 def _round_contact_points(
-    near: Triangles, seen: ShapeInField, base: jax.Array
+    near: Triangles, seen: ShapeInField, low: jax.Array
 ) -> tuple[FieldPoint, jax.Array]:
     """Return the same as `_contact_points` for a sphere or a capsule, in closed form.
 
     A capsule has one point for each end and one for the segment between them. Closed forms are
     hundreds of times as fast as the search between convex bodies.
     """
-    # The prism's bottom is flat, below its lowest vertex by the base.
     radius, middle = seen.shape.size.x, seen.shape.pos
-    a, b, c = (corner.z for corner in near.corners)
-    bottom = jnp.minimum(jnp.minimum(a, b), c) - base
     if seen.kind is SPHERE:
-        found = [sphere_on_triangles(near, middle, radius, bottom)]
+        found = [sphere_on_triangles(near, middle, radius, low)]
     else:
         arm = seen.shape.axis_z * seen.shape.size.y
-        ends = [
-            sphere_on_triangles(near, end, radius, bottom) for end in (middle - arm, middle + arm)
-        ]
+        ends = [sphere_on_triangles(near, end, radius, low) for end in (middle - arm, middle + arm)]
         found = [*ends, segment_on_triangles(near, middle, arm, radius)]
     least = jnp.min(jnp.stack([jnp.min(touch.dist, axis=0) for touch in found]), axis=0)
     normals, proper = zip(*(_surface_normal(near, touch) for touch in found), strict=True)
@@ -349,7 +347,7 @@ def _contact_along_normal(near: Triangles, seen: ShapeInField) -> tuple[Touch, j
     return Touch(dist, lowest - near.normal * (0.5 * dist), near.normal), over
 
 
-def _as_pairs(near: Triangles, shape: Shape, base: jax.Array) -> tuple[Shape, Shape]:
+def _as_pairs(near: Triangles, shape: Shape, low: jax.Array) -> tuple[Shape, Shape]:
     """Return one copy of the shape for each prism, and the prisms, (triangles * pairs, batch)."""
     n, *rest = near.normal.x.shape
 
@@ -361,12 +359,10 @@ def _as_pairs(near: Triangles, shape: Shape, base: jax.Array) -> tuple[Shape, Sh
         """Do the same with vertices, whose axis stays in front."""
         return jax.tree.map(lambda x: jnp.stack([flat(row) for row in x]), points)
 
-    # The first vertex is the origin of the prism's frame. The flat bottom is below the triangle's
-    # lowest vertex by the base.
+    # The first vertex is the origin of the prism's frame.
     a, *others = near.corners
-    bottom = jnp.minimum(jnp.minimum(0.0, others[0].z - a.z), others[1].z - a.z) - base
     top = [a * 0.0, *(c - a for c in others)]
-    points = [*top, *(c._replace(z=bottom) for c in top)]
+    points = [*top, *(c._replace(z=low - a.z) for c in top)]
     stacked = Vec3(*(jnp.stack(c) for c in zip(*points, strict=True)))
     one, zero = jnp.ones_like(a.x), jnp.zeros_like(a.x)
     prism = Shape(a, Quat(one, zero, zero, zero), Vec3(one, one, one), stacked)

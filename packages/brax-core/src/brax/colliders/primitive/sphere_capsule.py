@@ -15,9 +15,11 @@ class SphereCapsule(Collider):
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """Collide the sphere with the ball at the nearest point of the segment."""
         # The nearest point of a segment is the projection, clamped (Ericson 2005, section 5.1.2).
-        axis = b.axis_z
+        axes = b.rot.matrix()
+        axis = axes.z
         along = jnp.clip((a.pos - b.pos).dot(axis), -b.size.y, b.size.y)
-        return [ball_and_ball(a.pos, a.size.x, b.pos + axis * along, b.size.x)]
+        # A centre on the axis leaves across it, by the shortest way.
+        return [ball_and_ball(a.pos, a.size.x, b.pos + axis * along, b.size.x, axes.x)]
 
 
 SPHERE_CAPSULE = SphereCapsule()

@@ -7,7 +7,13 @@ from brax.colliders.interface import Collider, Shape, Touch
 from brax.components import Vec3, normalize
 
 
-def ball_and_ball(centre1: Vec3, radius1: jax.Array, centre2: Vec3, radius2: jax.Array) -> Touch:
+def ball_and_ball(
+    centre1: Vec3,
+    radius1: jax.Array,
+    centre2: Vec3,
+    radius2: jax.Array,
+    fallback: Vec3 | None = None,
+) -> Touch:
     """Return the contact of two balls.
 
     Args:
@@ -15,11 +21,13 @@ def ball_and_ball(centre1: Vec3, radius1: jax.Array, centre2: Vec3, radius2: jax
         radius1: radius of the first ball [m].
         centre2: centre of the second ball, world axes [m].
         radius2: radius of the second ball [m].
+        fallback: the normal of concentric balls, which have no direction between them; by default
+            along z.
     """
-    # Concentric balls have no direction between them. They are pushed apart along z, with finite
-    # derivatives.
-    up = Vec3(jnp.zeros_like(centre1.x), jnp.zeros_like(centre1.x), jnp.ones_like(centre1.x))
-    normal, length = normalize(centre2 - centre1, up)
+    if fallback is None:
+        zero = jnp.zeros_like(centre1.x)
+        fallback = Vec3(zero, zero, zero + 1.0)
+    normal, length = normalize(centre2 - centre1, fallback)
     dist = length - radius1 - radius2
     return Touch(dist, centre1 + normal * (radius1 + 0.5 * dist), normal)
 

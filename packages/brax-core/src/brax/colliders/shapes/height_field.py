@@ -3,7 +3,8 @@
 Arrays of vertices and cells are (rows, columns, pairs, batch); rows run along y, columns along x.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -13,10 +14,14 @@ import numpy as np
 from brax.colliders.interface import GeometryType, Shape
 from brax.components import Vec3, normalize
 
+MAX_CHAIN = 16
+"""Most rows whose extreme is found one after another."""
+
 
 class HeightField(GeometryType):
     """Heights over a rectangular grid, solid down to the base. Each cell is two triangles.
 
+    The bottom is flat, and the base is its depth below the lowest height, as in MuJoCo.
     The diagonal of a cell runs from its lower left to its upper right vertex, as in MuJoCo.
     """
 
@@ -80,6 +85,24 @@ def triangles(field: Shape, grid: tuple[int, int], window: tuple[int, int], low:
     x, y = j * dx - field.size.x, i * dy - field.size.y
     point = Vec3(*jnp.broadcast_arrays(x.astype(z.dtype), y.astype(z.dtype), z))
     return _window(point, (j[:, :-1], m - 2), (i[:-1], n - 2))
+
+
+def bottom(field: Shape) -> jax.Array:
+    """Return the height of a field's flat bottom in its frame [m], (1 or pairs, 1 or batch)."""
+    return extreme(jnp.minimum, _heights(field)) - field.size.z
+
+
+def extreme(larger: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array) -> jax.Array:
+    """Return the largest or smallest of the rows of an array.
+
+    Halves are compared, because in a chain of comparisons each waits for the one before. For the
+    40,401 heights of dm_control's quadruped the chain took almost half of a step.
+    """
+    while len(x) > MAX_CHAIN:
+        half = (len(x) + 1) // 2
+        # With an odd number of rows the one in the middle is in both halves.
+        x = larger(x[:half], x[len(x) - half :])
+    return functools.reduce(larger, x)
 
 
 def _first_cell(at: jax.Array, last: int) -> jax.Array:
