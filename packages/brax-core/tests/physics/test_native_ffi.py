@@ -21,6 +21,8 @@ from brax.kernels.codegen.ffi_layout import METADATA_EXTENSION, OFFSETS, SIZES, 
 
 INCLUDED = Path(jax.ffi.include_dir())
 HEADER = Path("xla", "ffi", "api", "c_api.h")
+BEFORE = {"InternalExtension": "Extension_Base"}
+"""Names that structures had before version .5 of the interface."""
 BYTES = {"size_t": 8, "int64_t": 8, "int": 4, "int32_t": 4, "uint32_t": 4, "uint8_t": 1}
 
 
@@ -50,13 +52,19 @@ def parsed(text):
     return found, sizes
 
 
+def name_in(struct, header):
+    """Return the name that a structure has in the text of a header."""
+    return struct if f"struct XLA_FFI_{struct} " in header else BEFORE[struct]
+
+
 def compiled(folder, included):
     """Return the offsets of `OFFSETS` and the sizes of `SIZES`, as a C compiler sees them."""
     places = [(s, f) for s, fields in OFFSETS.items() for f in fields]
     numbers = [f"offsetof(XLA_FFI_{s}, {'XLA_FFI_' * (s == 'Api')}{f})" for s, f in places]
     numbers += [f"sizeof(XLA_FFI_{s})" for s in SIZES]
     prints = "\n".join(f'printf("%zu\\n", (size_t) {n});' for n in numbers)
-    names = "\n".join(f"typedef struct XLA_FFI_{s} XLA_FFI_{s};" for s in OFFSETS)
+    header = (included / HEADER).read_text()
+    names = "\n".join(f"typedef struct XLA_FFI_{name_in(s, header)} XLA_FFI_{s};" for s in OFFSETS)
     source = folder / "layout.c"
     source.write_text(
         f'#include <stddef.h>\n#include <stdio.h>\n#include "{HEADER}"\n{names}\n'
@@ -76,7 +84,8 @@ def test_the_tables_are_those_of_the_header(tmp_path):
     text = (INCLUDED / HEADER).read_text()
     found, sizes = parsed(text)
     assert f"XLA_FFI_Extension_Metadata = {METADATA_EXTENSION}," in text
-    picked = {s: {f: found[f"XLA_FFI_{s}"][f] for f in fields} for s, fields in OFFSETS.items()}
+    places = {s: found[f"XLA_FFI_{name_in(s, text)}"] for s in OFFSETS}
+    picked = {s: {f: places[s][f] for f in fields} for s, fields in OFFSETS.items()}
     assert picked == OFFSETS
     assert {s: sizes[f"XLA_FFI_{s}"] for s in SIZES} == SIZES
     if shutil.which("cc"):
@@ -190,7 +199,7 @@ class Frame:
         word = ctypes.c_int64.from_address(self.frame + offset("CallFrame.extension_start"))
         version = self.struct({})
         if extension:
-            kind, metadata = "Extension_Base.type", "Metadata_Extension.metadata"
+            kind, metadata = "InternalExtension.type", "Metadata_Extension.metadata"
             fields = {offset(kind): extension["type"], offset(metadata): version}
             word.value = self.struct(fields)
         assert self.handler(self.frame) is None  # success

@@ -493,13 +493,16 @@ def test_googles_brax_over_ours_is_one_clear_error_at_its_import(tmp_path):
         assert last.startswith("brax.errors.PluginError: Google's distribution 'brax' is installed")
 
 
-def test_entry_points_that_cannot_be_read_name_their_distribution(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "told"), [("Name: acme\n", "acme"), ("", "without a name")])
+def test_entry_points_that_cannot_be_read_name_their_distribution(
+    name, told, tmp_path, monkeypatch
+):
     info = tmp_path / "acme-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\n{name}Version: 1.0\n")
     (info / "entry_points.txt").write_text("[brax]\nacme\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(PluginError, match="of the installed distribution acme cannot be read"):
+    with pytest.raises(PluginError, match=f"of the installed distribution {told} cannot be read"):
         discovery.installed()
 
 

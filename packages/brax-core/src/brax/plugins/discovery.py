@@ -38,7 +38,9 @@ def installed() -> Iterable[metadata.EntryPoint]:
         return metadata.entry_points(group=GROUP)
     except Exception as error:
         # One unreadable distribution makes the whole query fail, so each is tried to find its name.
-        broken = [str(d.metadata["Name"]) for d in metadata.distributions() if not _readable(d)]
+        unreadable = [d.metadata for d in metadata.distributions() if not _readable(d)]
+        # What an interrupted installation leaves may have no name.
+        broken = [told.get_all("Name", ["without a name"])[0] for told in unreadable]
         raise PluginError(
             f"entry_points.txt of the installed distribution {' and '.join(broken)} cannot be "
             f"read ({error}). Reinstall or uninstall it."

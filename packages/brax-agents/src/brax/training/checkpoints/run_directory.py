@@ -23,9 +23,10 @@ def package_versions() -> dict[str, str]:
     others = {"flax", "jax", "jaxlib", "llvmlite", "mujoco", "optax"}
     versions: dict[str, str] = {}
     for found in importlib.metadata.distributions():
-        # An interrupted installation can leave a folder without metadata, which has no name.
-        name = found.metadata["Name"]
-        if name and (name.startswith("brax-") or name in others):
+        # An interrupted installation can leave a folder without metadata, which has no name. To ask
+        # for it as if it were there is deprecated.
+        name = found.metadata.get_all("Name", [""])[0]
+        if name.startswith("brax-") or name in others:
             # The first one on the path is the one that is imported.
             versions.setdefault(name, found.version)
     return dict(sorted(versions.items()))

@@ -190,7 +190,7 @@ def _handler(operands: int, results: int, sized: int, shared: Sequence[str]) -> 
         "%extended = icmp ne ptr %extension, null",
         "br i1 %extended, label %asked, label %call",
         "asked:",
-        *_load("type", "extension", offset("Extension_Base.type"), "i32"),
+        *_load("type", "extension", offset("InternalExtension.type"), "i32"),
         f"%version.asked = icmp eq i32 %type, {METADATA_EXTENSION}",
         # Extensions of other types, which a later XLA may have, are of no concern to a kernel.
         "br i1 %version.asked, label %about, label %call",

@@ -1,8 +1,8 @@
 """Layout of the structures of XLA's foreign-function interface, as handlers read and write them.
 
 Sizes and offsets are in bytes, on machines whose addresses have eight of them. The names are those
-of the header without `XLA_FFI_`. `test_native_ffi.py` compares the tables with the header of the
-installed jaxlib.
+of the newest header without `XLA_FFI_`. `test_native_ffi.py` compares the tables with the header of
+the installed jaxlib.
 
 Source: the interface's header, `xla/ffi/api/c_api.h`, which comes with jaxlib and promises that the
 structures of a major version only ever grow.
@@ -18,7 +18,7 @@ OFFSETS = {
     "Buffer": {"data": 24, "dims": 40},
     "CallFrame": {"extension_start": 8, "api": 16, "ctx": 24, "args": 40, "rets": 80},
     "Error_Destroy_Args": {"struct_size": 0, "extension_start": 8, "error": 16},
-    "Extension_Base": {"type": 8},
+    "InternalExtension": {"type": 8},
     "Metadata": {"api_version": 8},
     "Metadata_Extension": {"metadata": 24},
     "Rets": {"rets": 32},
