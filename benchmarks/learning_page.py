@@ -46,6 +46,9 @@ its settings. To train one of them yourself, run the command in its row. The com
   512-bit registers for the hopper, grasp and the presets `record`, except the humanoid's. While
   grasp, the pusher and the presets `record` of the ant, the half cheetah and the walker were
   trained, two to five runs shared two cores, so that they took up to twice their CPU time.
+- `idle` is the time of one more run with the first seed, with two cores of an EPYC (Zen 5) for
+  itself. Rounding differs between processors and versions, so its return is another one; it is
+  in `benchmarks/results/learning/idle/`.
 
 In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
 lines are the seeds. Dotted lines are random actions and dashed lines published returns, where they
@@ -74,7 +77,7 @@ RETURNS_HEAD = """# Returns of the last evaluations of presets, one for each see
 # `python benchmarks/learning.py page` writes this file from the stored curves."""
 TITLES = (
     *("environment", "recipe", "agent", "steps", "episode", "random", "published", "return"),
-    *("of each seed", "seeds", "seen", "time [s]", "CPU [s]"),
+    *("of each seed", "seeds", "seen", "time [s]", "CPU [s]", "idle [s]"),
 )
 
 
@@ -83,11 +86,16 @@ def load(folder: Path) -> Reports:
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
-def text(reports: Reports) -> str:
-    """Return the text of the page."""
+def text(reports: Reports, idle: Reports) -> str:
+    """Return the text of the page.
+
+    Args:
+        reports: curves over seeds.
+        idle: runs with one seed each, on a machine that did nothing else.
+    """
     lines = [HEAD, "![learning curves](images/learning.png)", "", row(TITLES)]
     lines += [row("---" for _ in TITLES)]
-    lines += [row(_row(report)) for report in reports.values()]
+    lines += [row((*_row(report), _idle(idle.get(name)))) for name, report in reports.items()]
     lines += ["", "Machines and versions:", "", *_made_of(reports)]
     return "\n".join(lines) + "\n"
 
@@ -126,6 +134,11 @@ def _row(report: Mapping[str, Any]) -> tuple[str, ...]:
         f"{np.mean(report['seconds']):.0f}",
         f"{np.mean(report['cpu_seconds']):.0f}",
     )
+
+
+def _idle(report: Mapping[str, Any] | None) -> str:
+    """Return the time of the only seed of a report."""
+    return f"{report['seconds'][0]:.0f}" if report else ""
 
 
 def _span(ended: Sequence[int]) -> str:
@@ -185,6 +198,6 @@ def draw(reports: Reports, path: Path) -> None:
 def write(folder: Path) -> None:
     """Write the page, the picture and the returns that `brax train` prints."""
     reports = load(folder)
-    PAGE.write_text(text(reports))
+    PAGE.write_text(text(reports, load(folder / "idle")))
     STORED_RETURNS.write_text(returns(reports))
     draw(reports, PICTURE)

@@ -13,10 +13,11 @@ from brax import plugins
 from brax.training.runner.presets import STORED_RETURNS, best_trainer
 
 REPORTS = learning_page.load(learning.RESULTS)
+IDLE = learning_page.load(learning.RESULTS / "idle")
 
 
 def test_the_page_and_the_packaged_returns_are_what_the_curves_make_of_them():
-    assert learning_page.PAGE.read_text() == learning_page.text(REPORTS)
+    assert learning_page.PAGE.read_text() == learning_page.text(REPORTS, IDLE)
     assert STORED_RETURNS.read_text() == learning_page.returns(REPORTS)
 
 
@@ -37,16 +38,27 @@ def test_a_curve_is_of_the_recipe_as_it_is(name):
     assert "dirty" not in report["commit"]
 
 
+@pytest.mark.parametrize("name", IDLE)
+def test_a_run_alone_has_the_recipe_of_the_curves(name):
+    alone, report = IDLE[name], REPORTS[name]
+    assert alone["settings"] == report["settings"]
+    assert alone["seeds"] == report["seeds"][:1] and alone["machine"]["cores"] == 2
+    assert alone["load"] < 2 and "dirty" not in alone["commit"]
+
+
 def test_each_recipe_of_an_environment_has_its_row_and_its_returns():
     short = REPORTS["swimmer"]
     command = "brax train swimmer --preset record"
     longer = short | {"command": command, "returns": [[1.0, 350.0], [2.0, 360.0], [3.0, 370.0]]}
     reports = {"swimmer": short, "swimmer_record": longer}
-    rows = [line for line in learning_page.text(reports).splitlines() if "| `swimmer` |" in line]
+    text = learning_page.text(reports, {"swimmer": {"seconds": [33.4]}})
+    rows = [line for line in text.splitlines() if "| `swimmer` |" in line]
     assert [row.split(" | ")[1] for row in rows] == [f"`{short['command']}`", f"`{command}`"]
     assert rows[1].split(" | ")[6:8] == ["301", "360"]
+    assert [row.split(" | ")[-1] for row in rows] == ["33 |", " |"]
     stopped = short | {"ended": [3_000_000, 1_000_000, 2_000_000]}
-    (row,) = (x for x in learning_page.text({"a": stopped}).splitlines() if "| `swimmer` |" in x)
+    text = learning_page.text({"a": stopped}, {})
+    (row,) = (line for line in text.splitlines() if "| `swimmer` |" in line)
     assert row.split(" | ")[3] == "1,000,000 to 3,000,000"
     found = tomllib.loads(learning_page.returns(reports))
     assert found["record"] == {"swimmer": {"reppo": [350.0, 360.0, 370.0]}}
