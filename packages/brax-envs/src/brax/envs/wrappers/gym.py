@@ -3,13 +3,20 @@
 from typing import Any
 
 import gymnasium
+import jax
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from brax.env import Env
-from brax.envs.wrappers.host import Host, action_bounds, observation_shapes, to_numpy
+from brax.envs.wrappers.host import (
+    Host,
+    action_bounds,
+    check_single,
+    observation_structure,
+    to_numpy,
+)
 from brax.errors import ConfigError
 
 
@@ -33,11 +40,7 @@ class GymWrapper(gymnasium.Env[Any, Any]):
         Raises:
             ConfigError: if `env` is a batch.
         """
-        if getattr(env, "batch_size", None) is not None:
-            raise ConfigError(
-                "GymWrapper needs a single environment: pass brax.envs.create(name), or use "
-                "VectorGymWrapper for a batch"
-            )
+        check_single("GymWrapper", env, "VectorGymWrapper")
         self._host = Host(env, seed, backend)
         self.observation_space = _observation_space(env)
         self.action_space = spaces.Box(*action_bounds(env))
@@ -118,11 +121,17 @@ def _restart(host: Host, seed: int | None) -> Any:
 
 
 def _observation_space(env: Env) -> spaces.Space[Any]:
-    shapes = observation_shapes(env)
-    if isinstance(shapes, tuple):
-        return _unbounded(shapes)
-    return spaces.Dict({name: _unbounded(shape) for name, shape in shapes.items()})
+    found = observation_structure(env)
+    if isinstance(found, jax.ShapeDtypeStruct):
+        return _unbounded(found)
+    return spaces.Dict({name: _unbounded(entry) for name, entry in found.items()})
 
 
-def _unbounded(shape: tuple[int, ...]) -> spaces.Box:
-    return spaces.Box(-np.inf, np.inf, shape, np.float32)
+def _unbounded(entry: jax.ShapeDtypeStruct) -> spaces.Box:
+    """Return the space of all arrays of a shape and type."""
+    low, high = -np.inf, np.inf
+    if entry.dtype == bool:
+        low, high = 0, 1
+    elif np.issubdtype(entry.dtype, np.integer):
+        low, high = np.iinfo(entry.dtype).min, np.iinfo(entry.dtype).max
+    return spaces.Box(low, high, entry.shape, entry.dtype)
