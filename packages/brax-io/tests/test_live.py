@@ -144,6 +144,10 @@ def test_a_moment_has_a_row_for_every_contact_that_may_come():
             "--port and --seed can be used only with --live",
         ),
         (
+            [__file__, "--live", "--seed", "0"],
+            f"--seed has no effect on '{__file__}': nothing in its motion is random",
+        ),
+        (
             [__file__, "--forces", "--output", "a.MP4"],
             "--forces needs a page: let --output name a file that ends in .html, not '.MP4'",
         ),
