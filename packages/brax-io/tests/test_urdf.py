@@ -262,6 +262,7 @@ def test_packages_are_found_where_they_are_given_or_above_the_file(tmp_path):
     meshes = tmp_path / "robot" / "meshes"
     meshes.mkdir(parents=True)
     (meshes / "a.obj").write_text(TETRAHEDRON)
+    (tmp_path / "robot" / "package.xml").write_text("<package/>")
     assert loaded("package://robot/meshes/a.obj", tmp_path).num_links() == 2
     given = {"package_paths": {"other": meshes}}
     assert loaded("package://other/a.obj", tmp_path, **given).num_links() == 2
@@ -278,14 +279,13 @@ def test_packages_are_found_where_they_are_given_or_above_the_file(tmp_path):
         urdf.loads(MESH.format("package://robot/meshes/a.obj"))
 
 
-def test_a_far_directory_is_a_package_only_with_its_manifest(tmp_path):
-    """`tmp_path/home` is four levels above the robot: any file below it would be within reach."""
+@pytest.mark.parametrize("levels", [[], ["ann"], ["ann", "got"]])
+def test_a_directory_above_is_a_package_only_with_its_manifest(tmp_path, levels):
+    """The robot is in home/robot/urdf, as if unpacked there, or farther below."""
     home = tmp_path / "home"
-    near = home / "ann" / "got"
+    near = home.joinpath(*levels)
     near.mkdir(parents=True)
-    for folder in (home, near):
-        (folder / "a.obj").write_text(TETRAHEDRON)
-    assert loaded("package://got/a.obj", near).num_links() == 2  # the grandparent of the file
+    (home / "a.obj").write_text(TETRAHEDRON)
     name = "package://home/a.obj"
     said = loaded(name, near)
     assert f"package 'home' is unknown: {home} has no package.xml" in said
@@ -296,11 +296,19 @@ def test_a_far_directory_is_a_package_only_with_its_manifest(tmp_path):
     assert loaded(name, near).num_links() == 2
 
 
+def test_the_directory_of_the_file_needs_no_manifest(tmp_path):
+    own = tmp_path / "robot" / "urdf"
+    own.mkdir(parents=True)
+    (own / "a.obj").write_text(TETRAHEDRON)
+    assert loaded("package://urdf/a.obj", tmp_path).num_links() == 2
+
+
 def test_addresses_of_meshes(tmp_path):
     """Addresses of Gazebo's models and of files work; other schemes are rejected by name."""
     meshes = tmp_path / "robot" / "urdf" / "my meshes"
     meshes.mkdir(parents=True)
     (meshes / "a.obj").write_text(TETRAHEDRON)
+    (tmp_path / "robot" / "model.config").write_text("<model/>")
     for name in (
         "model://robot/urdf/my%20meshes/a.obj",
         "package://robot\\urdf\\my meshes\\a.obj",
@@ -333,6 +341,7 @@ def test_mujocos_settings_of_a_robot(tmp_path):
     folder = tmp_path / "robot" / "urdf"
     (folder / "parts").mkdir(parents=True)
     (folder / "parts" / "a.obj").write_text(TETRAHEDRON)
+    (tmp_path / "robot" / "package.xml").write_text("<package/>")
     for name, compiler in (
         ("package://elsewhere/a.obj", 'strippath="true" meshdir="parts"'),
         ("C:\\elsewhere\\a.obj", 'strippath="true" meshdir="parts"'),

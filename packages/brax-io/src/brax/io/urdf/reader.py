@@ -42,8 +42,8 @@ def load(
     Args:
         path: the file.
         package_paths: directory of each package in the paths of meshes (`package://NAME/...`,
-            `model://NAME/...`). Another package is a directory of that name above the file: one
-            with a `package.xml`, or the file's own directory, its parent or its grandparent.
+            `model://NAME/...`). Another package is a directory of that name above the file that
+            has a `package.xml` (or Gazebo's `model.config`), or the file's own directory.
         floating_base: whether the root link is free to move; otherwise it is fixed to the world.
         motors: whether the joints that a `<transmission>` or `<ros2_control>` names have motors; in
             a file without these, all that have a limit of effort and follow no other. A control is
