@@ -295,6 +295,14 @@ ROWS = {
         model(before='<asset><mesh name="m" builtin="plate" params="20000 30000"/></asset>'),
         r"^model.xml:1: <mesh name='m'> has 600000000 vertices \(limit 262144\)$",
     ),
+    "built-in mesh in hexadecimal": (
+        model(before='<asset><mesh name="m" builtin="plate" params="0x4e20 0X7530"/></asset>'),
+        r"^model.xml:1: <mesh name='m'> has 600000000 vertices \(limit 262144\)$",
+    ),
+    "hexadecimal beyond single precision": (
+        model(HINGE + '<geom size="0x1p200"/>'),
+        r"^model.xml:4: <geom> size: 0x1p200 is not finite$",
+    ),
     "built-in mesh of one resolution": (
         model(before='<asset><mesh name="m" builtin="supersphere" params="999 1 1"/></asset>'),
         r"^model.xml:1: <mesh name='m'> has 998001 vertices \(limit 262144\)$",

@@ -155,6 +155,7 @@ def changed(old, new):
         (changed('value="2"', 'value="1e39"'), "<mass> value: 1e39 is not finite"),
         (changed('xyz="0 0 1"', 'xyz="0 nan 1"'), "<origin> xyz: 0 nan 1 is not finite"),
         (changed('lower="-0.2"', 'lower="0.5"'), "lower 0.5 is above upper 0.3"),
+        (changed('lower="-0.2"', 'lower="0x1"'), "lower 1 is above upper 0.3"),
         (
             changed("<dynamics", '<mimic joint="elbwo"/><dynamics'),
             r"urdf:17: <joint name='shoulder'>: <mimic>: there is no joint 'elbwo'\. Did you mean "
@@ -574,6 +575,13 @@ def test_motors_of_joints(text, joints):
     np.testing.assert_array_equal(system.actuator.ctrl_range, [[-5, 5]] * len(joints))
     np.testing.assert_array_equal(system.actuator.gear, [1] * len(joints))
     assert urdf.loads(text).act_size() == 0
+
+
+@pytest.mark.parametrize(("effort", "bounds"), [("0xA", [[-10, 10]] * 3), ("", [])])
+def test_numbers_of_efforts_are_those_that_mujoco_reads(effort, bounds):
+    """It reads hexadecimal numbers, and an empty one as if it was not given."""
+    text = hand(("", "")).replace('upper="3"', f'upper="3" effort="{effort}"')
+    assert urdf.loads(text, motors=True).actuator.ctrl_range.tolist() == bounds
 
 
 def test_a_joint_that_follows_another_has_no_motor():

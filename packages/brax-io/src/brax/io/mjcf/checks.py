@@ -358,12 +358,17 @@ def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
                 node.given[key] = str(path)
 
 
-def _number(word: str) -> float:
-    """Return the number that a word represents.
+def number(word: str) -> float | None:
+    """Return the number that a word represents, None for any other word.
 
-    It is 0 for any other word, which MuJoCo's compiler reports itself.
+    MuJoCo reads hexadecimal numbers too.
     """
     try:
-        return float(word)
-    except ValueError:
-        return 0.0
+        return float.fromhex(word) if "x" in word.lower() else float(word)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(word: str) -> float:
+    """Return `number`, or 0 for any other word, which MuJoCo's compiler reports itself."""
+    return number(word) or 0.0

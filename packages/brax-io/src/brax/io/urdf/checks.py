@@ -1,11 +1,10 @@
 """Finds the errors in a robot's text, and what is ignored in it, before MuJoCo sees it."""
 
-import math
 from collections.abc import Iterator
 
 from brax.errors import closest
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings
+from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings, number
 from brax.io.mjcf.errors import schema
 
 JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
@@ -238,31 +237,21 @@ def _bad_numbers(root: Node) -> Iterator[str]:
         for key in _NUMBERS.get(node.tag, ()):
             yield from _bad_number(node, key)
         if node.tag == "limit":
-            low, high = (_number(node.attributes.get(key, "0")) for key in ("lower", "upper"))
-            if low > high:
+            low, high = (number(node.attributes.get(key) or "0") for key in ("lower", "upper"))
+            if low is not None and high is not None and low > high:
                 yield f"{node.place}: {node}: lower {low:g} is above upper {high:g}"
 
 
 def _bad_number(node: Node, key: str) -> Iterator[str]:
     words = node.attributes.get(key, "").split()
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError:
-        if node.tag == "mimic":  # MuJoCo does not get it; it reports the other elements itself
-            yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
-        return
-    if node.tag == "mimic" and key in node.attributes and len(numbers) != 1:
+    numbers = [x for x in map(number, words) if x is not None]
+    if node.tag == "mimic" and key in node.attributes and not len(numbers) == len(words) == 1:
         yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
+    elif len(numbers) < len(words):
+        return  # MuJoCo reports it
     elif not all(abs(x) <= MAX_FLOAT32 for x in numbers):
         yield f"{node.place}: {node} {key}: {node.attributes[key]} is not finite"
     elif node.tag == "mass" and any(x < 0 for x in numbers):
         yield f"{node.place}: {node} {key} must not be negative, got {numbers[0]:g}"
     elif node.tag in _SIZES and any(x <= 0 for x in numbers):
         yield f"{node.place}: {node} {key} must be positive, got {node.attributes[key]}"
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return math.nan
