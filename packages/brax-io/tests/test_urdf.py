@@ -419,6 +419,29 @@ def test_what_is_unknown_is_told(tmp_path):
     assert any(element == "dinamics" for element, _ in ignored)
 
 
+@pytest.mark.parametrize(
+    ("limit", "bounds"),
+    [('upper="1"', (0, 1)), ('lower="-1"', (-1, 0)), ('lower="" upper="1"', (0, 1))],
+)
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_a_bound_that_a_limit_leaves_out_is_zero(kind, limit, bounds):
+    """As URDF's specification says."""
+    text = hand(("", ""), kind).replace('lower="-3" upper="3"', limit, 1)
+    low, high = urdf.loads(text).dof.limit
+    assert (low.tolist(), high.tolist()) == ([bounds[0], -3, -3], [bounds[1], 3, 3])
+
+
+@pytest.mark.parametrize("limit", ['lower="0.5" upper="0.5"', 'effort="1" velocity="1"'])
+def test_a_limit_of_equal_bounds_is_ignored_and_listed(limit, tmp_path):
+    (tmp_path / "hand.urdf").write_text(
+        hand(("", "")).replace('lower="-3" upper="3"', limit, 1), "utf-8"
+    )
+    assert urdf.load(tmp_path / "hand.urdf").joint_limited == (False, True, True)
+    found = {f.reason for f in urdf.report(tmp_path / "hand.urdf") if f.status == "ignored"}
+    said = "lower and upper are equal: the joint has no limit, as in MuJoCo (hand.urdf:6)"
+    assert said in found
+
+
 def hand(mimics, kind="revolute"):
     """Return a robot with joints j, k and l about the same axis, without gravity."""
     links = "".join(f'<link name="{n}">{INERTIAL}</link>' for n in ("base", "a", "b", "c"))

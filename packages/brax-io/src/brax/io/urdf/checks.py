@@ -106,6 +106,9 @@ def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
             elif node.tag == "mimic" and parent.attributes.get("type") == "fixed":
                 yield node, "the joint is fixed"
             elif node.tag == "limit":
+                low, high = _bounds(node)
+                if low == high and parent.attributes.get("type") in ("revolute", "prismatic"):
+                    yield node, "lower and upper are equal: the joint has no limit, as in MuJoCo"
                 if "effort" in node.attributes:
                     yield node, "effort: only urdf.load(..., motors=True) reads it"
                 if "velocity" in node.attributes:
@@ -237,9 +240,15 @@ def _bad_numbers(root: Node) -> Iterator[str]:
         for key in _NUMBERS.get(node.tag, ()):
             yield from _bad_number(node, key)
         if node.tag == "limit":
-            low, high = (number(node.attributes.get(key) or "0") for key in ("lower", "upper"))
+            low, high = _bounds(node)
             if low is not None and high is not None and low > high:
                 yield f"{node.place}: {node}: lower {low:g} is above upper {high:g}"
+
+
+def _bounds(limit: Node) -> tuple[float | None, float | None]:
+    """Return the lower and the upper bound of a limit, by default 0; None for one that is bad."""
+    low, high = (number(limit.attributes.get(key) or "0") for key in ("lower", "upper"))
+    return low, high
 
 
 def _bad_number(node: Node, key: str) -> Iterator[str]:

@@ -155,6 +155,7 @@ def _system(
     for joint, mimic in mimics:
         joint.children.remove(mimic)  # MuJoCo 3 skips it, so it is added to the spec below
     followers = [(joint, mimic) for joint, mimic in mimics if not _is_fixed(joint)]
+    _complete_limits(source.root)
     text, nodes = write(source.root)
     try:
         spec = mujoco.MjSpec.from_string(text, assets=assets)
@@ -207,6 +208,18 @@ def _joints(root: Node) -> list[Node]:
 
 def _is_fixed(joint: Node) -> bool:
     return joint.attributes.get("type") == "fixed"
+
+
+def _complete_limits(root: Node) -> None:
+    """Write URDF's default, 0, for the bound that a limit leaves out.
+
+    MuJoCo reads a limit with one bound as none.
+    """
+    for joint in _joints(root):
+        for limit in (n for n in joint.children if n.tag == "limit"):
+            absent = [key for key in ("lower", "upper") if not limit.attributes.get(key)]
+            if len(absent) == 1:
+                limit.given[absent[0]] = "0"
 
 
 def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
