@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import math
+import os
 import re
 import types
 from html import unescape
@@ -255,6 +256,12 @@ def test_the_system_comes_first(sys, tmp_path, wrong):
 def test_a_title_is_text(sys, title):
     with pytest.raises(ConfigError, match="title must be text, got "):
         html.render(sys, walk(1), title=title)
+
+
+def test_a_title_may_be_the_name_of_a_file_that_is_not_text(sys, tmp_path):
+    """Python has such bytes of a file's name as lone surrogates."""
+    html.save(tmp_path / "page.html", sys, walk(1), title=os.fsdecode(b"bad\xff.xml"))
+    assert "<title>bad?.xml</title>" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_trajectories_side_by_side_need_one_time(sys):
