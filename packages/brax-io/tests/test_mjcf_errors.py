@@ -313,6 +313,23 @@ ROWS = {
         ),
         r"^model.xml: model has 1000000 vertices in all, copies counted \(limit 262144\)$",
     ),
+    "keyframes": (
+        model(
+            HINGE + GEOM + '<replicate count="300"><body/></replicate>',
+            after=f"<keyframe>{'<key/>' * 10_000}</keyframe>",
+        ),
+        # 13 numbers of each of the 301 bodies
+        r"^model.xml: model has 39130000 numbers of keyframes and user data in all, "
+        r"copies counted \(limit 33554432\)$",
+    ),
+    "keyframes asked for": (
+        model(HINGE + GEOM + '<replicate count="300"><body/></replicate>', '<size nkey="10000"/>'),
+        r"^model.xml: model has 39130000 numbers of keyframes and user data in all",
+    ),
+    "data of the user": (
+        model(HINGE + GEOM + f'<site user="{"1 " * 9000}"/>' + "<site/>" * 5000),
+        r"^model.xml: model has \d{8} numbers of keyframes and user data in all",
+    ),
     "history": (
         model(after='<actuator><motor joint="j" nsample="10000000"/></actuator>'),
         r"^model.xml:6: <motor> nsample is 10000000 \(limit 1024\)$",

@@ -5,8 +5,10 @@ report an error.
 """
 
 import math
+import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from brax.errors import ConfigError, ModelError, closest
@@ -40,9 +42,12 @@ _NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
 _ORDERED_RANGES = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
 MAX_FLOAT32 = 3.4028234e38  # the largest float32, JAX's default type
-_MEMORY_LIMITS = {"pixels": 2**26, "vertices": 2**18, "numbers": 2**20}
+_STORED = "numbers of keyframes and user data"
+_MEMORY_LIMITS = {"pixels": 2**26, "vertices": 2**18, "numbers": 2**20, _STORED: 2**25}
 """Maximum numbers, in a model, of pixels of its images, of vertices of its built-in meshes (MuJoCo
-takes 2 kB for each), and of numbers in its sensors, their histories and those of actuators."""
+takes 2 kB for each), of numbers in its sensors, their histories and those of actuators, and of
+numbers in its keyframes and in the user's data of its elements."""
+_MAX_COORDINATES = 13  # coordinates and velocities of a body
 _MAX_RANGEFINDER_PIXELS = 2**22
 _MAX_LENGTH_RANGE_STEPS = 100_000
 _USER_DATA_KINDS = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
@@ -78,13 +83,15 @@ def check(source: ModelSource, outside: bool, max_elements: int) -> None:
         ModelError: listing everything that is wrong with it.
     """
     check_limit(max_elements)
+    sources = (source, *source.files.values())
+    # These find the sizes of pictures, which count among the others.
+    files = [problem for each in sources for problem in _bad_files(each, outside)]
     problems = list(_too_many(source, max_elements))
-    for each in (source, *source.files.values()):
+    for each in sources:
         problems += _too_large(each.root)
         problems += bad_settings(each.root)
         problems += _wrong_order(each.root)
-        problems += _bad_files(each, outside)
-    if problems:
+    if problems := problems + files:
         raise ModelError.of(problems)
 
 
@@ -166,11 +173,32 @@ def _counted(source: ModelSource, problems: list[str]) -> Mapping[str, float]:
         if id(node) not in found:
             found[id(node)] = _count(node, [found[id(n)] for n in waiting[id(node)]])
     total = found[id(source.root)]
-    whole = {kind: total.every[kind] for kind in ("geom", "body", *_MEMORY_LIMITS)}
-    copied = {kind: n for kind, n in total.copied.items() if kind not in _MEMORY_LIMITS}
+    kinds = ("geom", "body", *_MEMORY_LIMITS)
+    whole: dict[str, float] = {kind: total.every[kind] for kind in kinds}
+    copied: dict[str, float] = {k: n for k, n in total.copied.items() if k not in _MEMORY_LIMITS}
     # Sensors and actuators of what is replicated are replicated too.
     whole["numbers"] *= max(copied.values(), default=1)
+    whole[_STORED] = _stored(source, total.every)
     return copied | whole
+
+
+def _stored(source: ModelSource, every: Mapping[str, int]) -> float:
+    """Return how many numbers MuJoCo stores at most for keyframes and the user's data.
+
+    Each keyframe has the coordinates of all bodies, and each element as many numbers of the user as
+    the one with the most.
+    """
+    nodes = [n for each in (source, *source.files.values()) for n in walk(each.root)]
+    sizes = [n.attributes for n in nodes if n.tag == "size"]
+
+    def asked(key: str) -> float:
+        return max((_number(size.get(key, "")) for size in sizes), default=0.0)
+
+    users = [float(len(n.attributes.get("user", "").split())) for n in nodes]
+    users += [asked(f"nuser_{kind}") for kind in _USER_DATA_KINDS]
+    elements = sum(n for kind, n in every.items() if kind not in _MEMORY_LIMITS)
+    keys = max(every["key"], asked("nkey"))
+    return keys * every["body"] * _MAX_COORDINATES + max(users) * elements
 
 
 def _count(node: Node, parts: Sequence[_Count]) -> _Count:
@@ -242,7 +270,7 @@ def _memory(node: Node) -> tuple[str, float]:
     """Return a kind of `_MEMORY_LIMITS`, and the number of those that an element makes."""
     given = node.attributes
     if node.tag in ("texture", "hfield"):
-        return "pixels", _product(_image_size(node))
+        return "pixels", max(_product(_image_size(node)), node.pixels)
     if node.tag == "mesh" and "builtin" in given:
         # The first number is the resolution, in both directions but for plates and wedges.
         rows, columns, *_ = [*given.get("params", "").split(), "1", "1"]
@@ -355,7 +383,27 @@ def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
                 path, problem = resolve_beside_include(source, node, folder, name, outside)
                 if problem:
                     yield problem
+                    continue
                 node.given[key] = str(path)
+                if node.tag in ("texture", "hfield"):
+                    node.pixels += _pixels(path)
+
+
+def _pixels(path: Path) -> int:
+    """Return the number of pixels that a PNG file says it has; 0 for any other file.
+
+    The picture can take a thousand times the memory of its file. Source: PNG specification,
+    section 11.2.1.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(24)
+    except OSError:  # MuJoCo reports it
+        return 0
+    if len(head) < 24 or not head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return 0
+    width, height = struct.unpack(">II", head[16:])
+    return int(width * height)
 
 
 def number(word: str) -> float | None:
