@@ -18,7 +18,7 @@ import pytest
 from scenes import EVIL, glide, turn, unpack, walk, walker
 
 from brax import env, plugins
-from brax.base import State, Transform
+from brax.base import Motion, State, Transform
 from brax.builder import ModelBuilder
 from brax.colliders.interface import GeometryType
 from brax.errors import BraxError, ConfigError, ModelError
@@ -100,6 +100,20 @@ def test_links_and_joints_are_described(sys):
         ("swing", "hinge", 2, [8, 1], "rad"),
         ("lift", "hinge", 2, [9, 1], "rad"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "shown"), [((0.0, math.inf), [0, 9e9]), ((-math.inf, 1.0), [-9e9, 1])]
+)
+def test_a_joint_may_be_bounded_on_one_side(bounds, shown):
+    made = ModelBuilder()
+    made.add_body("arm", mass=1.0, inertia=(1, 1, 1))
+    made.add_joint("arm", "slide", range=bounds)
+    still: Any = np.zeros((1, 3), np.float32)
+    upright: Any = np.array([[1, 0, 0, 0]], np.float32)
+    state = State(still[0, :1], still[0, :1], Transform(still, upright), Motion(still, still))
+    model, _ = unpack(html.render(made.build(), [state]))
+    assert model["joints"][0]["range"] == shown
 
 
 def test_bodies_that_the_state_places_are_shown_where_it_has_them(sys):
