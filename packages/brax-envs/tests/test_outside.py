@@ -228,6 +228,26 @@ def test_fewer_actions_than_actuators(gym):
     env.step(env.action_space.sample())
 
 
+class Stranger:
+    """An environment that is no `Env`: it has what the wrappers need, and no more."""
+
+    action_size = 1
+
+    def reset(self, rng):
+        return State(None, jnp.zeros(2), jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, state, action):
+        return state.replace(reward=action[0])
+
+
+def test_an_environment_need_not_be_an_env(gym):
+    wrapped: Any = AutoResetWrapper(EpisodeWrapper(Stranger(), 3))  # type: ignore[arg-type]
+    assert type(wrapped.unwrapped) is Stranger
+    for env in (gym.GymWrapper(Stranger()), gym.GymWrapper(wrapped)):
+        assert env.reset(seed=0)[0].tolist() == [0, 0]
+        assert env.step(np.full(1, 0.5, np.float32))[1] == 0.5
+
+
 @pytest.mark.parametrize("name", ["inverted_pendulum", "humanoid", "reacher", "pusher"])
 def test_actions_are_those_that_step_accepts(name):
     from brax.envs.wrappers.host import action_bounds

@@ -123,7 +123,7 @@ def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
     These are the actuators' ranges if actions are their controls. They are -1 and 1 if the
     environment scales actions, has no model, or has another number of actions than actuators.
     """
-    sys = getattr(env.unwrapped, "sys", None)
+    sys = getattr(getattr(env, "unwrapped", env), "sys", None)
     if getattr(env, "scaled", False) or sys is None or sys.act_size() != env.action_size:
         ones = np.ones(env.action_size, np.float32)
         return -ones, ones
