@@ -25,7 +25,7 @@ from brax.io import _arguments, html
 from brax.io.viewer import motion
 
 HOST = "127.0.0.1"
-MAX_PORT = 65535
+_MAX_PORT = 65535
 MAX_QUEUED_FRAMES = 500
 """Number of frames that a slow page can fall behind."""
 IDLE_POLL_SECONDS = 0.2
@@ -54,8 +54,8 @@ class Server(ThreadingHTTPServer):
         Raises:
             ConfigError: if it cannot listen there.
         """
-        if type(port) is not int or not 0 <= port <= MAX_PORT:
-            raise ConfigError(f"port must be a whole number from 0 to {MAX_PORT}, got {port!r}")
+        if type(port) is not int or not 0 <= port <= _MAX_PORT:
+            raise ConfigError(f"port must be a whole number from 0 to {_MAX_PORT}, got {port!r}")
         self.page = b""
         self._news = threading.Condition()
         self._rows: collections.deque[bytes] = collections.deque(maxlen=MAX_QUEUED_FRAMES)
