@@ -100,6 +100,14 @@ def test_a_single_environment_is_no_batch(gym):
         gym.GymWrapper(batch())
 
 
+def test_a_batch_restarts_its_episodes(gym):
+    """Otherwise an environment that has ended would end again in each step."""
+    with pytest.raises(ConfigError, match="needs environments that restart: pass"):
+        gym.VectorGymWrapper(EpisodeWrapper(VmapWrapper(Counter(), 3), 3))
+    with pytest.raises(ConfigError, match="without auto_reset=False"):
+        gym.VectorGymWrapper(envs.create("fast", batch_size=3, auto_reset=False))
+
+
 def test_nothing_goes_on_before_it_began(gym):
     with pytest.raises(ConfigError, match="step before reset: call reset first"):
         gym.GymWrapper(single()).step(GO)
@@ -170,7 +178,10 @@ def test_observations_have_the_types_that_their_spaces_declare(gym, double):
     from brax.envs.wrappers.gymnax import GymnaxWrapper
 
     with jax.enable_x64(double):
-        one, many = gym.GymWrapper(Mixed()), gym.VectorGymWrapper(VmapWrapper(Mixed(), 3))
+        one, many = (
+            gym.GymWrapper(Mixed()),
+            gym.VectorGymWrapper(AutoResetWrapper(VmapWrapper(Mixed(), 3))),
+        )
         for env in (one, many):
             obs, _ = env.reset(seed=0)
             assert obs["float"].dtype == (np.float64 if double else np.float32)
@@ -228,7 +239,7 @@ def test_fewer_actions_than_actuators(gym):
     env.step(env.action_space.sample())
 
 
-class Stranger:
+class ThirdParty:
     """An environment that is no `Env`: it has what the wrappers need, and no more."""
 
     action_size = 1
@@ -241,9 +252,9 @@ class Stranger:
 
 
 def test_an_environment_need_not_be_an_env(gym):
-    wrapped: Any = AutoResetWrapper(EpisodeWrapper(Stranger(), 3))  # type: ignore[arg-type]
-    assert type(wrapped.unwrapped) is Stranger
-    for env in (gym.GymWrapper(Stranger()), gym.GymWrapper(wrapped)):
+    wrapped: Any = AutoResetWrapper(EpisodeWrapper(ThirdParty(), 3))  # type: ignore[arg-type]
+    assert type(wrapped.unwrapped) is ThirdParty
+    for env in (gym.GymWrapper(ThirdParty()), gym.GymWrapper(wrapped)):
         assert env.reset(seed=0)[0].tolist() == [0, 0]
         assert env.step(np.full(1, 0.5, np.float32))[1] == 0.5
 

@@ -13,6 +13,7 @@ from brax.envs.wrappers.host import (
     action_bounds,
     check_single,
     observation_structure,
+    state_structure,
     to_numpy,
 )
 
@@ -36,7 +37,7 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
         """
         check_single("DmEnvWrapper", env)
         self._host = Host(env, seed, backend)
-        self._structure = observation_structure(env)
+        self._structure = observation_structure(state_structure(env))
         self._bounds = action_bounds(env)
         self._over = True
 

@@ -9,12 +9,13 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from brax.env import Env
+from brax.env import Env, State
 from brax.envs.wrappers.host import (
     Host,
     action_bounds,
     check_single,
     observation_structure,
+    state_structure,
     to_numpy,
 )
 from brax.errors import ConfigError
@@ -42,7 +43,7 @@ class GymWrapper(gymnasium.Env[Any, Any]):
         """
         check_single("GymWrapper", env, "VectorGymWrapper")
         self._host = Host(env, seed, backend)
-        self.observation_space = _observation_space(env)
+        self.observation_space = _observation_space(state_structure(env))
         self.action_space = spaces.Box(*action_bounds(env))
 
     def reset(
@@ -78,7 +79,7 @@ class VectorGymWrapper(VectorEnv[Any, Any, Any]):
             backend: JAX platform to run on; by default JAX's own choice.
 
         Raises:
-            ConfigError: if `env` is a single environment.
+            ConfigError: if `env` is a single environment, or its episodes do not restart.
         """
         batch_size = getattr(env, "batch_size", None)
         if batch_size is None:
@@ -86,9 +87,16 @@ class VectorGymWrapper(VectorEnv[Any, Any, Any]):
                 "VectorGymWrapper needs a batch of environments: pass "
                 "brax.envs.create(name, batch_size=...), or use GymWrapper for a single one"
             )
+        state = state_structure(env)
+        if "terminal_obs" not in state.info:
+            raise ConfigError(
+                "VectorGymWrapper needs environments that restart: pass "
+                "brax.envs.create(name, batch_size=...) without auto_reset=False, or put yours in "
+                "a brax.env.AutoResetWrapper"
+            )
         self._host = Host(env, seed, backend)
         self.num_envs = batch_size
-        self.single_observation_space = _observation_space(env)
+        self.single_observation_space = _observation_space(state)
         self.single_action_space = spaces.Box(*action_bounds(env))
         self.observation_space = batch_space(self.single_observation_space, batch_size)
         self.action_space = batch_space(self.single_action_space, batch_size)
@@ -120,8 +128,8 @@ def _restart(host: Host, seed: int | None) -> Any:
     return to_numpy(host.reset())
 
 
-def _observation_space(env: Env) -> spaces.Space[Any]:
-    found = observation_structure(env)
+def _observation_space(state: State) -> spaces.Space[Any]:
+    found = observation_structure(state)
     if isinstance(found, jax.ShapeDtypeStruct):
         return _unbounded(found)
     return spaces.Dict({name: _unbounded(entry) for name, entry in found.items()})

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.env import Env, EpisodeWrapper, State
 from brax.env.wrappers.select import select
-from brax.envs.wrappers.host import action_bounds, observation_structure
+from brax.envs.wrappers.host import action_bounds, observation_structure, state_structure
 
 
 class Box(NamedTuple):
@@ -93,7 +93,7 @@ class GymnaxWrapper:
 
     def observation_space(self, params: System | None = None) -> Any:
         """Return the space of an unbounded array, or of arrays by name."""
-        found = observation_structure(self._env)
+        found = observation_structure(state_structure(self._env))
         if isinstance(found, jax.ShapeDtypeStruct):
             return _unbounded(found)
         return {name: _unbounded(entry) for name, entry in found.items()}

@@ -107,12 +107,16 @@ def _outcome(state: State) -> tuple[State, Outcome]:
     return state, Outcome(state.obs, state.reward, *ends, final, state.metrics)
 
 
-def observation_structure(env: Env) -> Any:
-    """Return shape and type of an environment's observation, or those of its entries by name.
+def state_structure(env: Env) -> State:
+    """Return a state of an environment with shapes and types in place of its arrays."""
+    return jax.eval_shape(env.reset, jax.random.key(0))
+
+
+def observation_structure(state: State) -> Any:
+    """Return shape and type of an observation, or those of its entries by name.
 
     The axes of a batch are left out.
     """
-    state = jax.eval_shape(env.reset, jax.random.key(0))
     batch = state.done.ndim
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[batch:], x.dtype), state.obs)
 
