@@ -190,6 +190,11 @@ def changed(old, new):
             changed("<link", '<mujoco><size memory="99G"/></mujoco><link'),
             "<size> memory is 99G",
         ),
+        (
+            ARM.replace('"tip"', '"world"'),
+            r"urdf:23: <joint name='wrist'>: its child 'world' is the world itself, which is the "
+            "child of no joint: rename that link",
+        ),
         (changed("<robot", "<!DOCTYPE robot><robot"), "DOCTYPE is not allowed"),
         (
             changed('ixx="0.1"', 'ixx="9"'),

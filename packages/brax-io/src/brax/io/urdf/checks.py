@@ -187,6 +187,11 @@ def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
         if link not in links:
             problem = f"its {role} '{link}' is not a link.{closest(link, links)}"
             yield f"{joint.place}: {joint}: {problem}"
+    if _link(joint, "child") == WORLD:
+        yield (
+            f"{joint.place}: {joint}: its child '{WORLD}' is the world itself, which is the child "
+            "of no joint: rename that link"
+        )
     parent = _link(joint, "parent")
     if kind == "floating" and parent in links and parent != WORLD:
         yield (
