@@ -8,7 +8,7 @@ import pytest
 
 from brax.errors import ModelError
 from brax.io import mjcf, urdf
-from brax.io.mjcf.checks import LIMITS
+from brax.io.mjcf.limits import LIMITS
 
 GEOM = '<geom size=".1"/>'
 SOLID = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'

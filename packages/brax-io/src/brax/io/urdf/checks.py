@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from brax.errors import closest
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings, number
+from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings
 from brax.io.mjcf.errors import schema
+from brax.io.mjcf.numbers import number
 
 JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
 """The supported types of joints."""

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator
 import mujoco
 
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.checks import number
+from brax.io.mjcf.numbers import number_or_zero
 
 _DRIVING = ("transmission", "ros2_control")
 """Elements that name the joints that actuators drive."""
@@ -42,7 +42,7 @@ def _efforts(root: Node) -> Iterator[tuple[str, float]]:
     for joint in root.children:
         tags = {node.tag: node for node in joint.children}
         given = tags["limit"].attributes.get("effort", "") if "limit" in tags else ""
-        if joint.tag == "joint" and (effort := number(given) or 0.0) > 0:
+        if joint.tag == "joint" and (effort := number_or_zero(given)) > 0:
             yield joint.attributes["name"], effort
 
 

@@ -17,9 +17,10 @@ from brax.errors import ModelError
 from brax.io._nodes import Node, write
 from brax.io.mjcf import sources
 from brax.io.mjcf.build import build
-from brax.io.mjcf.checks import check_limit, number
+from brax.io.mjcf.checks import check_limit
 from brax.io.mjcf.compile import compiled
 from brax.io.mjcf.errors import explain
+from brax.io.mjcf.numbers import number_or_zero
 from brax.io.mjcf.reader import MAX_ELEMENTS, Finding, named_pipeline, of_pipeline
 from brax.io.mjcf.sources import ModelSource
 from brax.io.urdf import checks
@@ -228,7 +229,7 @@ def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
     Source: URDF's specification of `<mimic>`: `q = multiplier * q_other + offset`.
     """
     offset, multiplier = (
-        number(mimic.attributes.get(key, standard)) or 0.0
+        number_or_zero(mimic.attributes.get(key, standard))
         for key, standard in (("offset", "0"), ("multiplier", "1"))
     )
     equality = spec.add_equality()
