@@ -127,8 +127,9 @@ class Meshes:
         if not named:
             return Path(), f"{unknown}pass package_paths={{'{name}': ...}}"
         return Path(), (
-            f"{unknown}{named[0]} has no {_MANIFESTS[0]}. Pass package_paths={{'{name}': "
-            f"'{named[0]}'}}, or allow_external_assets=True if you trust the model"
+            f"{unknown}{named[0]} has no {_MANIFESTS[0]}. If you trust the model, add one, which "
+            f"may be empty, or pass package_paths={{'{name}': '{named[0]}'}}, or "
+            "allow_external_assets=True"
         )
 
 
