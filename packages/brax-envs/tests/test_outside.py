@@ -210,6 +210,12 @@ def test_an_unknown_platform_is_named(gym):
         gym.GymWrapper(single(), backend="abacus")
 
 
+@pytest.mark.parametrize("seed", [1.5, "1", 2**63])
+def test_a_seed_is_a_whole_number(gym, seed):
+    with pytest.raises(ConfigError, match=r"seed must be a whole number below 2\*\*63, got "):
+        gym.GymWrapper(single(), seed=seed)
+
+
 class Paired(PipelineEnv):
     """Two motors that get the same control."""
 

@@ -42,7 +42,7 @@ class Host:
             backend: JAX platform to run on, such as 'cpu'; by default JAX's own choice.
 
         Raises:
-            ConfigError: if there is no such platform.
+            ConfigError: if there is no such platform, or the seed is not a whole number.
         """
         self.device = _device(backend) if backend else None
         """Device to run on; None means JAX's own choice."""
@@ -52,7 +52,13 @@ class Host:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Restart the sequence of resets."""
+        """Restart the sequence of resets.
+
+        Raises:
+            ConfigError: if the seed is not a whole number of 64 bits.
+        """
+        if not isinstance(seed, int | np.integer) or not -(2**63) <= seed < 2**63:
+            raise ConfigError(f"seed must be a whole number below 2**63, got {seed!r:.60}")
         # Compiled functions run on the device of their arguments, and the state comes from the key.
         self._key = jax.device_put(jax.random.key(seed), self.device)
 
