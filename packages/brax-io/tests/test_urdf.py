@@ -233,6 +233,19 @@ def test_too_many_links_are_refused():
         urdf.loads(ARM, max_elements=3)
 
 
+def test_settings_of_many_links_are_limited():
+    """Each of 10000 keyframes has 13 numbers of each of the 301 links."""
+    links = "".join(
+        f'<link name="l{i}"/><joint name="j{i}" type="revolute"><parent link="stand"/>'
+        f'<child link="l{i}"/></joint>'
+        for i in range(297)
+    )
+    size = '<mujoco><size nkey="10000"/></mujoco>'
+    said = r"robot has 39130000 numbers of keyframes and user data \(limit 33554432\)"
+    with pytest.raises(ModelError, match=said):
+        urdf.loads(ARM.replace("</robot>", f"{size}{links}</robot>"))
+
+
 def test_an_inferred_inertia_is_told():
     """A ball of 5 cm at 1000 kg/m^3."""
     start, end = ARM.index("<inertial>"), ARM.index("</inertial>") + len("</inertial>")

@@ -16,8 +16,8 @@ from brax.io.mjcf.numbers import number_or_zero
 from brax.io.mjcf.sources import ModelSource, attached_name
 
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
-_STORED = "numbers of keyframes and user data"
-_MEMORY_LIMITS = {"pixels": 2**26, "vertices": 2**18, "numbers": 2**20, _STORED: 2**25}
+STORED = "numbers of keyframes and user data"
+MEMORY_LIMITS = {"pixels": 2**26, "vertices": 2**18, "numbers": 2**20, STORED: 2**25}
 """Maximum numbers, in a model, of pixels of its images, of vertices of its built-in meshes (MuJoCo
 takes 2 kB for each), of numbers in its sensors, their histories and those of actuators, and of
 numbers in its keyframes and in the user's data of its elements."""
@@ -55,11 +55,11 @@ def too_many(source: ModelSource, limit: int) -> Iterator[str]:
     total = _counted(source, problems)
     yield from problems
     for kind, number in total.items() if not problems else ():
-        if kind in _MEMORY_LIMITS:
-            if number > _MEMORY_LIMITS[kind]:
+        if kind in MEMORY_LIMITS:
+            if number > MEMORY_LIMITS[kind]:
                 yield (
                     f"{source.name}: model has {number:.0f} {kind} in all, copies counted "
-                    f"(limit {_MEMORY_LIMITS[kind]})"
+                    f"(limit {MEMORY_LIMITS[kind]})"
                 )
         elif number > limit:
             plural = {"body": "bodies"}.get(kind, f"{kind}s")
@@ -80,7 +80,7 @@ class _Count(NamedTuple):
 def _counted(source: ModelSource, problems: list[str]) -> Mapping[str, float]:
     """Return the number of bodies and geoms, and of copies of all other elements, by kind.
 
-    The kinds of `_MEMORY_LIMITS` are among them.
+    The kinds of `MEMORY_LIMITS` are among them.
 
     Args:
         source: the text.
@@ -105,31 +105,35 @@ def _counted(source: ModelSource, problems: list[str]) -> Mapping[str, float]:
         if id(node) not in found:
             found[id(node)] = _count(node, [found[id(n)] for n in waiting[id(node)]])
     total = found[id(source.root)]
-    kinds = ("geom", "body", *_MEMORY_LIMITS)
+    kinds = ("geom", "body", *MEMORY_LIMITS)
     whole: dict[str, float] = {kind: total.every[kind] for kind in kinds}
-    copied: dict[str, float] = {k: n for k, n in total.copied.items() if k not in _MEMORY_LIMITS}
+    copied: dict[str, float] = {k: n for k, n in total.copied.items() if k not in MEMORY_LIMITS}
     # Sensors and actuators of what is replicated are replicated too.
     whole["numbers"] *= max(copied.values(), default=1)
-    whole[_STORED] = _stored(source, total.every)
+    nodes = [n for each in (source, *source.files.values()) for n in walk(each.root)]
+    whole[STORED] = stored_numbers(nodes, total.every)
     return copied | whole
 
 
-def _stored(source: ModelSource, every: Mapping[str, int]) -> float:
+def stored_numbers(nodes: Sequence[Node], every: Mapping[str, int]) -> float:
     """Return how many numbers MuJoCo stores at most for keyframes and the user's data.
 
     Each keyframe has the coordinates of all bodies, and each element as many numbers of the user as
     the one with the most.
+
+    Args:
+        nodes: the elements of the text.
+        every: the number of the model's elements, by kind.
     """
-    nodes = [n for each in (source, *source.files.values()) for n in walk(each.root)]
     sizes = [n.attributes for n in nodes if n.tag == "size"]
 
     def asked(key: str) -> float:
         return max((number_or_zero(size.get(key, "")) for size in sizes), default=0.0)
 
-    users = [float(len(n.attributes.get("user", "").split())) for n in nodes]
+    users = [0.0, *(float(len(n.attributes.get("user", "").split())) for n in nodes)]
     users += [asked(f"nuser_{kind}") for kind in _USER_DATA_KINDS]
-    elements = sum(n for kind, n in every.items() if kind not in _MEMORY_LIMITS)
-    keys = max(every["key"], asked("nkey"))
+    elements = sum(n for kind, n in every.items() if kind not in MEMORY_LIMITS)
+    keys = max(every.get("key", 0), asked("nkey"))
     return keys * every["body"] * _MAX_COORDINATES + max(users) * elements
 
 
@@ -143,7 +147,7 @@ def _count(node: Node, parts: Sequence[_Count]) -> _Count:
     if node.section != "default" and (node.tag != "replicate" or not node.children):
         every += Counter({_MADE.get(node.tag, node.tag): 1})
         kind, number = _memory(node)
-        if 1 < number <= _MEMORY_LIMITS[kind]:  # what is above is a problem of its own
+        if 1 < number <= MEMORY_LIMITS[kind]:  # what is above is a problem of its own
             every[kind] += int(number)
     if node.tag == "attach":
         copied = Counter(every)
@@ -190,7 +194,7 @@ def too_large(root: Node) -> Iterator[str]:
     samples = sum(_product(n.attributes.get("nsample", "1")) for n in rangefinders)
     for node in walk(root):
         kind, number = _memory(node)
-        limit: float = _MEMORY_LIMITS[kind]
+        limit: float = MEMORY_LIMITS[kind]
         if node.tag == "camera" and rangefinders:
             kind, number = "pixels", _product(node.attributes.get("resolution", ""))
             limit = _MAX_RANGEFINDER_PIXELS // samples
@@ -199,7 +203,7 @@ def too_large(root: Node) -> Iterator[str]:
 
 
 def _memory(node: Node) -> tuple[str, float]:
-    """Return a kind of `_MEMORY_LIMITS`, and the number of those that an element makes."""
+    """Return a kind of `MEMORY_LIMITS`, and the number of those that an element makes."""
     given = node.attributes
     if node.tag in ("texture", "hfield"):
         return "pixels", max(_product(_image_size(node)), node.pixels)

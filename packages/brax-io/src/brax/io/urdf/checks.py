@@ -1,11 +1,13 @@
 """Finds the errors in a robot's text, and what is ignored in it, before MuJoCo sees it."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from brax.errors import closest
 from brax.io._nodes import Node, walk
 from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings
 from brax.io.mjcf.errors import schema
+from brax.io.mjcf.limits import MEMORY_LIMITS, STORED, stored_numbers
 from brax.io.mjcf.numbers import number
 
 JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
@@ -87,7 +89,16 @@ def bad(root: Node, limit: int) -> list[str]:
         *_bad_mimics(root),
         *_bad_numbers(root),
         *bad_settings(settings),
+        *_too_much_stored(root, settings),
     ]
+
+
+def _too_much_stored(root: Node, settings: Node) -> Iterator[str]:
+    """Yield that MuJoCo's settings ask for too much memory for as many links."""
+    every = Counter(n.tag for n in walk(root))
+    number = stored_numbers(list(walk(settings)), every | {"body": every["link"]})
+    if number > MEMORY_LIMITS[STORED]:
+        yield f"{root.file}: robot has {number:.0f} {STORED} (limit {MEMORY_LIMITS[STORED]})"
 
 
 def _macros(root: Node) -> Iterator[Node]:
