@@ -326,6 +326,22 @@ ROWS = {
         model(HINGE + GEOM + '<replicate count="300"><body/></replicate>', '<size nkey="10000"/>'),
         r"^model.xml: model has 39130000 numbers of keyframes and user data in all",
     ),
+    "names of copies": (
+        model(HINGE + GEOM + f'<replicate count="4000" sep="{"s" * 2000}"><site/></replicate>'),
+        # and the names of the body and its joint, of one character each
+        r"^model.xml: model has 8000002 characters of names in all, copies counted "
+        r"\(limit 4194304\)$",
+    ),
+    "names in nested copies": (
+        model(
+            HINGE
+            + GEOM
+            + f'<replicate count="1" sep="{"s" * 1000}">' * 20
+            + f'<replicate count="4000"><site name="{"n" * 500}"/></replicate>'
+            + "</replicate>" * 20
+        ),
+        r"^model.xml: model has \d{8} characters of names in all",
+    ),
     "data of the user": (
         model(HINGE + GEOM + f'<site user="{"1 " * 9000}"/>' + "<site/>" * 5000),
         r"^model.xml: model has \d{8} numbers of keyframes and user data in all",

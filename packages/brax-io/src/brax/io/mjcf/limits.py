@@ -17,10 +17,18 @@ from brax.io.mjcf.sources import ModelSource, attached_name
 
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
 STORED = "numbers of keyframes and user data"
-MEMORY_LIMITS = {"pixels": 2**26, "vertices": 2**18, "numbers": 2**20, STORED: 2**25}
+_NAMES = "characters of names"
+MEMORY_LIMITS = {
+    "pixels": 2**26,
+    "vertices": 2**18,
+    "numbers": 2**20,
+    STORED: 2**25,
+    _NAMES: 2**22,
+}
 """Maximum numbers, in a model, of pixels of its images, of vertices of its built-in meshes (MuJoCo
-takes 2 kB for each), of numbers in its sensors, their histories and those of actuators, and of
-numbers in its keyframes and in the user's data of its elements."""
+takes 2 kB for each), of numbers in its sensors, their histories and those of actuators, of numbers
+in its keyframes and in the user's data of its elements, and of characters in all names: MuJoCo
+compares those of copies with one another, which takes 17 s for as many."""
 _MAX_COORDINATES = 13  # coordinates and velocities of a body
 _MAX_RANGEFINDER_PIXELS = 2**22
 _MAX_LENGTH_RANGE_STEPS = 100_000
@@ -149,6 +157,11 @@ def _count(node: Node, parts: Sequence[_Count]) -> _Count:
         kind, number = _memory(node)
         if 1 < number <= MEMORY_LIMITS[kind]:  # what is above is a problem of its own
             every[kind] += int(number)
+        every[_NAMES] += len(node.attributes.get("name", ""))
+    # Each name within gets these parts.
+    parts_of_names = "".join(node.attributes.get(key, "") for key in ("sep", "prefix", "suffix"))
+    elements = sum(n for kind, n in every.items() if kind not in MEMORY_LIMITS)
+    every[_NAMES] += elements * len(parts_of_names)
     if node.tag == "attach":
         copied = Counter(every)
     if node.tag in ("replicate", "composite", "flexcomp"):
