@@ -220,6 +220,29 @@ def test_a_sweep_trains_no_run_again_that_has_ended(here, monkeypatch):
     assert trained[3:] == [("seed2",)]
 
 
+@pytest.mark.parametrize(
+    ("name", "other"), [("environment", "other"), ("environment_kwargs", {"a": 1}), ("config", {})]
+)
+def test_runs_of_another_sweep_are_found_before_any_training(
+    name, other, here, monkeypatch, capsys
+):
+    def train_run(run, folder, environment, **more):
+        trained.append(folder)
+        report = json.dumps({"step": 1, "eval/episode_reward": 2.0})
+        (folder / "metrics.jsonl").write_text(f"{report}\n")
+
+    trained: list[Path] = []
+    monkeypatch.setattr(execution, "train_run", train_run)
+    assert cli.main([*SWEEP, "--one-by-one", "--seeds", "1"]) == 0
+    assert len(trained) == 2
+    capsys.readouterr()
+    last = trained[-1] / "run.json"
+    last.write_text(json.dumps({**json.loads(last.read_text()), name: other}))
+    assert cli.main([*SWEEP, "--one-by-one", "--seeds", "2"]) == 2
+    assert "entropy_cost=1.0/seed0' exists with other settings" in capsys.readouterr().err
+    assert len(trained) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.long
 def test_seeds_together_learn_what_they_learn_alone(here, capsys):
