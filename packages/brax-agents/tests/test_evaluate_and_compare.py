@@ -108,6 +108,7 @@ WRONG = [
     (["compare", "bad"], "last 'eval/episode_reward' of run 'bad/seed0' is not", "finite"),
     (["eval", "nothing"], "'nothing' is not a run", "run.json"),
     (["eval", "a/seed0", "--step", "7"], "no checkpoint of step 7", "It has"),
+    (["eval", "a/seed0", "--seed", str(2**32)], "'--seed': 4294967296 is not in", "<=4294967295"),
     (
         ["sweep", "toy_point", "--vary", "learning_rate=1"],
         "learning_rate=1: expected a list",
