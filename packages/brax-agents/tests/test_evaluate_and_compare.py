@@ -36,6 +36,8 @@ def plugin():
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_environments = hookimpl(lambda: [Spec("toy_point", Preset)])
     plugin.brax_environments.__name__ = "brax_environments"
+    plugin.brax_trainers = hookimpl(lambda: [Spec("epochs", Epochs)])
+    plugin.brax_trainers.__name__ = "brax_trainers"
     plugins.register(plugin, "toys")
     yield
     plugins.unregister("toys")
@@ -221,6 +223,37 @@ def test_a_sweep_trains_no_run_again_that_has_ended(here, monkeypatch):
     assert trained[3:] == [("seed2",)]
 
 
+class Epochs:
+    """A third-party trainer whose steps are not counted by num_timesteps."""
+
+    name = "epochs"
+
+    @staticmethod
+    def train(environment, epochs=2, **settings):
+        raise AssertionError("the test trains in its place")
+
+    @staticmethod
+    def load_policy(path, deterministic=True):
+        raise NotImplementedError
+
+
+def test_a_sweep_continues_runs_whose_last_step_is_not_known(here, monkeypatch):
+    def train_run(run, folder, environment, **more):
+        trained.append((folder.name, *more))
+        (folder / "checkpoints" / f"{STEP:012d}").mkdir(parents=True, exist_ok=True)
+        if len(trained) == 1:
+            raise KeyboardInterrupt
+        report = json.dumps({"step": 1, "eval/episode_reward": 2.0})
+        (folder / "metrics.jsonl").write_text(f"{report}\n")
+
+    trained: list[tuple[str, ...]] = []
+    monkeypatch.setattr(execution, "train_run", train_run)
+    command = ["sweep", "toy_point", "--trainer", "epochs", "--name", "s", "--seeds", "1"]
+    assert cli.main(command) != 0
+    assert cli.main(command) == 0
+    assert trained == [("seed0",), ("seed0", "restore_checkpoint_path")]
+
+
 @pytest.mark.parametrize(
     ("name", "other"), [("environment", "other"), ("environment_kwargs", {"a": 1}), ("config", {})]
 )
@@ -253,6 +286,7 @@ def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     assert "mean of 2 seeds" in out and "entropy_cost=1.0" in out
     cell = Path("runs/s/entropy_cost=0.0")
     for seed in range(2):
+        assert (cell / f"seed{seed}/finished").is_file()
         alone = f"alone{seed}"
         args = ["train", "toy_point", "--preset", "small", "--name", alone, "--seed", str(seed)]
         assert cli.main([*args, "--set", "entropy_cost=0.0"]) == 0

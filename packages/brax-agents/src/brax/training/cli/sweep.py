@@ -243,7 +243,8 @@ def _train_group(
         if not folder.exists():
             new.append(seed)
         elif not (folder / FINISHED_FILE).exists() and not (
-            behind and behind[-1] >= own.config.get("num_timesteps", 0)
+            # A third-party trainer may count its steps by another setting.
+            behind and behind[-1] >= own.config.get("num_timesteps", math.inf)
         ):
             more = {"restore_checkpoint_path": folder / "checkpoints"} if behind else {}
             _train_run(own, folder, environment, **more)
@@ -310,3 +311,5 @@ def _train_together(
             [folder / "checkpoints" for folder in folders],
             **settings,
         )
+        for folder in folders:
+            (folder / FINISHED_FILE).touch()
