@@ -212,6 +212,13 @@ def test_resume_goes_on_from_the_runs_own_checkpoints():
     assert json.loads((RUN / "run.json").read_text())["config"] == {**first, "num_timesteps": 9}
 
 
+def test_a_run_whose_last_step_is_not_known_can_be_resumed():
+    """A third-party trainer has a default of its own, or another name for its steps."""
+    made_up(RUN, {"epochs": 2}, [5])
+    assert cli.main(["resume", "runs/a"]) == 0
+    assert Told.settings["restore_checkpoint_path"] == RUN / "checkpoints"
+
+
 @pytest.mark.parametrize(
     ("steps", "args", "message"),
     [

@@ -36,6 +36,8 @@ def plugin():
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_environments = hookimpl(lambda: [Spec("toy_point", Preset)])
     plugin.brax_environments.__name__ = "brax_environments"
+    plugin.brax_trainers = hookimpl(lambda: [Spec("epochs", Epochs)])
+    plugin.brax_trainers.__name__ = "brax_trainers"
     plugins.register(plugin, "toys")
     yield
     plugins.unregister("toys")
@@ -108,6 +110,7 @@ WRONG = [
     (["compare", "bad"], "last 'eval/episode_reward' of run 'bad/seed0' is not", "finite"),
     (["eval", "nothing"], "'nothing' is not a run", "run.json"),
     (["eval", "a/seed0", "--step", "7"], "no checkpoint of step 7", "It has"),
+    (["eval", "a/seed0", "--seed", str(2**32)], "'--seed': 4294967296 is not in", "<=4294967295"),
     (
         ["sweep", "toy_point", "--vary", "learning_rate=1"],
         "learning_rate=1: expected a list",
@@ -220,6 +223,60 @@ def test_a_sweep_trains_no_run_again_that_has_ended(here, monkeypatch):
     assert trained[3:] == [("seed2",)]
 
 
+class Epochs:
+    """A third-party trainer whose steps are not counted by num_timesteps."""
+
+    name = "epochs"
+
+    @staticmethod
+    def train(environment, epochs=2, **settings):
+        raise AssertionError("the test trains in its place")
+
+    @staticmethod
+    def load_policy(path, deterministic=True):
+        raise NotImplementedError
+
+
+def test_a_sweep_continues_runs_whose_last_step_is_not_known(here, monkeypatch):
+    def train_run(run, folder, environment, **more):
+        trained.append((folder.name, *more))
+        (folder / "checkpoints" / f"{STEP:012d}").mkdir(parents=True, exist_ok=True)
+        if len(trained) == 1:
+            raise KeyboardInterrupt
+        report = json.dumps({"step": 1, "eval/episode_reward": 2.0})
+        (folder / "metrics.jsonl").write_text(f"{report}\n")
+
+    trained: list[tuple[str, ...]] = []
+    monkeypatch.setattr(execution, "train_run", train_run)
+    command = ["sweep", "toy_point", "--trainer", "epochs", "--name", "s", "--seeds", "1"]
+    assert cli.main(command) != 0
+    assert cli.main(command) == 0
+    assert trained == [("seed0",), ("seed0", "restore_checkpoint_path")]
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("environment", "other"), ("environment_kwargs", {"a": 1}), ("config", {})]
+)
+def test_runs_of_another_sweep_are_found_before_any_training(
+    name, other, here, monkeypatch, capsys
+):
+    def train_run(run, folder, environment, **more):
+        trained.append(folder)
+        report = json.dumps({"step": 1, "eval/episode_reward": 2.0})
+        (folder / "metrics.jsonl").write_text(f"{report}\n")
+
+    trained: list[Path] = []
+    monkeypatch.setattr(execution, "train_run", train_run)
+    assert cli.main([*SWEEP, "--one-by-one", "--seeds", "1"]) == 0
+    assert len(trained) == 2
+    capsys.readouterr()
+    last = trained[-1] / "run.json"
+    last.write_text(json.dumps({**json.loads(last.read_text()), name: other}))
+    assert cli.main([*SWEEP, "--one-by-one", "--seeds", "2"]) == 2
+    assert "entropy_cost=1.0/seed0' exists with other settings" in capsys.readouterr().err
+    assert len(trained) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.long
 def test_seeds_together_learn_what_they_learn_alone(here, capsys):
@@ -229,6 +286,7 @@ def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     assert "mean of 2 seeds" in out and "entropy_cost=1.0" in out
     cell = Path("runs/s/entropy_cost=0.0")
     for seed in range(2):
+        assert (cell / f"seed{seed}/finished").is_file()
         alone = f"alone{seed}"
         args = ["train", "toy_point", "--preset", "small", "--name", alone, "--seed", str(seed)]
         assert cli.main([*args, "--set", "entropy_cost=0.0"]) == 0

@@ -179,6 +179,20 @@ def test_parameters_to_start_from_stay_with_the_caller():
     assert not jax.tree.all(jax.tree.map(np.array_equal, first.policy, given.policy))
 
 
+@pytest.mark.parametrize("kind", [np.float16, jnp.bfloat16, np.float64])
+def test_parameters_to_start_from_may_have_another_precision(kind):
+    """Numbers that each type can represent start the same run."""
+    sizes: dict[str, Any] = {"number_of_directions": 4, "top_directions": 2, "episode_length": 3}
+    _, params, _ = ars.train(Point(), 0, run_evals=False, **sizes)
+    given = params._replace(policy=jax.tree.map(lambda x: np.full_like(x, 0.5), params.policy))
+    other = given._replace(policy=jax.tree.map(lambda x: x.astype(kind), given.policy))
+    first, again = (
+        ars.train(Point(), 8 * 3, run_evals=False, restore_params=each, **sizes)[1]
+        for each in (given, other)
+    )
+    assert jax.tree.all(jax.tree.map(np.array_equal, first, again))
+
+
 @pytest.mark.parametrize("agent", ["es", "ars"])
 def test_a_training_step_is_all_steps_of_an_episode_of_each_policy(agent):
     sizes = {"es": {"population_size": 8}, "ars": {"number_of_directions": 4, "top_directions": 1}}

@@ -1,9 +1,15 @@
 """`brax envs`."""
 
+import dataclasses
+
+import jax.numpy as jnp
+import pytest
 from click.testing import CliRunner
 
 from brax import plugins
 from brax.cli import main
+from brax.env import State
+from brax.envs import register_environment
 from brax.envs._commands import envs
 
 
@@ -53,3 +59,32 @@ def test_show_with_a_picture(tmp_path, capsys):
     assert "<title>inverted_pendulum</title>" in page.read_text()
     assert main(["envs", "show", "fast", "--picture", str(page)]) == 2
     assert "cannot draw 'fast': it has no model" in capsys.readouterr().err
+
+
+class ThirdParty:
+    """Waits."""
+
+    action_size = 1
+    # No file has the source of this class.
+    parameters = dataclasses.make_dataclass("Parameters", [("patience", float, 7.0)])()
+
+    def reset(self, rng):
+        return State(None, jnp.zeros(2), jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, state, action):
+        return state
+
+
+@pytest.mark.parametrize("name", ["waiting", "waiting[/v2]"])
+def test_one_of_another_package(name):
+    """It is no `Env`, and its name may hold what Rich would take for markup."""
+    register_environment(name, ThirdParty)  # type: ignore[arg-type]
+    try:
+        listed = CliRunner().invoke(envs)
+        assert listed.exit_code == 0 and name in listed.output
+        shown = CliRunner().invoke(envs, ["show", name])
+        assert shown.exit_code == 0 and ["patience", "7.0"] in map(
+            str.split, shown.output.splitlines()
+        )
+    finally:
+        plugins.unregister(f"register_environment {name}")

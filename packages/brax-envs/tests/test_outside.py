@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from brax import envs
-from brax.env import AutoResetWrapper, Env, EpisodeWrapper, State, VmapWrapper
+from brax.builder import ModelBuilder
+from brax.env import AutoResetWrapper, Env, EpisodeWrapper, PipelineEnv, State, VmapWrapper
 from brax.errors import ConfigError
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -99,6 +100,14 @@ def test_a_single_environment_is_no_batch(gym):
         gym.GymWrapper(batch())
 
 
+def test_a_batch_restarts_its_episodes(gym):
+    """Otherwise an environment that has ended would end again in each step."""
+    with pytest.raises(ConfigError, match="needs environments that restart: pass"):
+        gym.VectorGymWrapper(EpisodeWrapper(VmapWrapper(Counter(), 3), 3))
+    with pytest.raises(ConfigError, match="without auto_reset=False"):
+        gym.VectorGymWrapper(envs.create("fast", batch_size=3, auto_reset=False))
+
+
 def test_nothing_goes_on_before_it_began(gym):
     with pytest.raises(ConfigError, match="step before reset: call reset first"):
         gym.GymWrapper(single()).step(GO)
@@ -143,6 +152,117 @@ def test_gymnax_spaces_of_dictionaries_with_vectors():
     assert {name: box.shape for name, box in spaces.items()} == ENTRIES
     assert {name: box.low.shape for name, box in spaces.items()} == ENTRIES
     assert all(box.contains(obs[name]) for name, box in spaces.items())
+
+
+class Mixed(Env):
+    """Observes numbers of several types."""
+
+    action_size = 1
+
+    def reset(self, rng):
+        obs = {
+            "float": jnp.ones(2),
+            "count": jnp.full(1, -3, jnp.int32),
+            "image": jnp.full((2, 2, 3), 200, jnp.uint8),
+            "flag": jnp.ones(1, bool),
+        }
+        return State(None, obs, jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, state, action):
+        return state.replace(reward=action[0])
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_observations_have_the_types_that_their_spaces_declare(gym, double):
+    """In double precision the floats of an environment are float64."""
+    from brax.envs.wrappers.gymnax import GymnaxWrapper
+
+    with jax.enable_x64(double):
+        one, many = (
+            gym.GymWrapper(Mixed()),
+            gym.VectorGymWrapper(AutoResetWrapper(VmapWrapper(Mixed(), 3))),
+        )
+        for env in (one, many):
+            obs, _ = env.reset(seed=0)
+            assert obs["float"].dtype == (np.float64 if double else np.float32)
+            assert env.observation_space.contains(obs)
+            assert env.observation_space.contains(env.step(env.action_space.sample())[0])
+        image, flag = one.observation_space["image"], one.observation_space["flag"]
+        assert (image.low.min(), image.high.max(), flag.high.max()) == (0, 255, True)
+        space = GymnaxWrapper(Mixed()).observation_space()
+        assert {name: box.dtype for name, box in space.items()} == {
+            name: x.dtype for name, x in obs.items()
+        }
+        dm_env = pytest.importorskip("brax.envs.wrappers.dm_env")
+        env = dm_env.DmEnvWrapper(Mixed())
+        for name, spec in env.observation_spec().items():
+            spec.validate(env.reset().observation[name])
+
+
+def test_a_batch_is_no_environment_of_dm_env():
+    dm_env = pytest.importorskip("brax.envs.wrappers.dm_env")
+    with pytest.raises(ConfigError, match=r"DmEnvWrapper needs a single environment: pass"):
+        dm_env.DmEnvWrapper(batch())
+
+
+def test_an_unknown_platform_is_named(gym):
+    with pytest.raises(ConfigError, match=r"backend='abacus': Unknown backend"):
+        gym.GymWrapper(single(), backend="abacus")
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", 2**63])
+def test_a_seed_is_a_whole_number(gym, seed):
+    with pytest.raises(ConfigError, match=r"seed must be a whole number below 2\*\*63, got "):
+        gym.GymWrapper(single(), seed=seed)
+
+
+class Paired(PipelineEnv):
+    """Two motors that get the same control."""
+
+    action_size = 1
+
+    def __init__(self):
+        builder = ModelBuilder()
+        for name in ("a", "b"):
+            builder.add_body(name, mass=1.0, inertia=(1, 1, 1))
+            builder.add_joint(name, "hinge", name, axis=(0, 1, 0))
+            builder.add_actuator(name, ctrl_range=(-2, 3))
+        super().__init__(builder.build())
+
+    def reset(self, rng):
+        physics = self.pipeline_init(jnp.zeros(2), jnp.zeros(2))
+        return State(physics, physics.q, jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, state, action):
+        physics = self.pipeline_step(state.pipeline_state, jnp.tile(action, 2))
+        return state.replace(pipeline_state=physics, obs=physics.q)
+
+
+def test_fewer_actions_than_actuators(gym):
+    env = gym.GymWrapper(Paired())
+    assert (env.action_space.low.tolist(), env.action_space.high.tolist()) == ([-1], [1])
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+
+
+class ThirdParty:
+    """An environment that is no `Env`: it has what the wrappers need, and no more."""
+
+    action_size = 1
+
+    def reset(self, rng):
+        return State(None, jnp.zeros(2), jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, state, action):
+        return state.replace(reward=action[0])
+
+
+def test_an_environment_need_not_be_an_env(gym):
+    wrapped: Any = AutoResetWrapper(EpisodeWrapper(ThirdParty(), 3))  # type: ignore[arg-type]
+    assert type(wrapped.unwrapped) is ThirdParty
+    for env in (gym.GymWrapper(ThirdParty()), gym.GymWrapper(wrapped)):
+        assert env.reset(seed=0)[0].tolist() == [0, 0]
+        assert env.step(np.full(1, 0.5, np.float32))[1] == 0.5
 
 
 @pytest.mark.parametrize("name", ["inverted_pendulum", "humanoid", "reacher", "pusher"])

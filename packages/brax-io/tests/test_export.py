@@ -234,6 +234,19 @@ def test_names_of_observations_may_begin_with_an_underscore():
     np.testing.assert_array_equal(policy(values), [321])
 
 
+def test_a_module_needs_no_name_that_some_versions_of_numpy_lack(monkeypatch):
+    """NumPy 1.24 to 1.26 have no np.bool."""
+
+    def policy(obs, _):
+        return jnp.where(jax.lax.convert_element_type(obs, bool), obs, 7.0), {}
+
+    found = export.to_numpy(policy, 3)
+    with monkeypatch.context() as older:
+        older.delattr(np, "bool")
+        action = found(np.array([2.0, 0.0, -1.0]))
+    np.testing.assert_array_equal(action, [2, 7, -1])
+
+
 def test_other_files_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"written to \.py or \.onnx\. Did you mean '\.onnx'"):
         export.save(tmp_path / "policy.onn", linear, WIDTH)

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import math
+import os
 import re
 import types
 from html import unescape
@@ -17,7 +18,7 @@ import pytest
 from scenes import EVIL, glide, turn, unpack, walk, walker
 
 from brax import env, plugins
-from brax.base import State, Transform
+from brax.base import Motion, State, Transform
 from brax.builder import ModelBuilder
 from brax.colliders.interface import GeometryType
 from brax.errors import BraxError, ConfigError, ModelError
@@ -99,6 +100,20 @@ def test_links_and_joints_are_described(sys):
         ("swing", "hinge", 2, [8, 1], "rad"),
         ("lift", "hinge", 2, [9, 1], "rad"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "shown"), [((0.0, math.inf), [0, 9e9]), ((-math.inf, 1.0), [-9e9, 1])]
+)
+def test_a_joint_may_be_bounded_on_one_side(bounds, shown):
+    made = ModelBuilder()
+    made.add_body("arm", mass=1.0, inertia=(1, 1, 1))
+    made.add_joint("arm", "slide", range=bounds)
+    still: Any = np.zeros((1, 3), np.float32)
+    upright: Any = np.array([[1, 0, 0, 0]], np.float32)
+    state = State(still[0, :1], still[0, :1], Transform(still, upright), Motion(still, still))
+    model, _ = unpack(html.render(made.build(), [state]))
+    assert model["joints"][0]["range"] == shown
 
 
 def test_bodies_that_the_state_places_are_shown_where_it_has_them(sys):
@@ -255,6 +270,12 @@ def test_the_system_comes_first(sys, tmp_path, wrong):
 def test_a_title_is_text(sys, title):
     with pytest.raises(ConfigError, match="title must be text, got "):
         html.render(sys, walk(1), title=title)
+
+
+def test_a_title_may_be_the_name_of_a_file_that_is_not_text(sys, tmp_path):
+    """Python has such bytes of a file's name as lone surrogates."""
+    html.save(tmp_path / "page.html", sys, walk(1), title=os.fsdecode(b"bad\xff.xml"))
+    assert "<title>bad?.xml</title>" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_trajectories_side_by_side_need_one_time(sys):

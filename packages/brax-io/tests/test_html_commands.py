@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import types
 from typing import Any
 
 import jax
@@ -12,7 +13,8 @@ import pytest
 from scenes import glide, unpack, walker
 
 from brax import base, cli, plugins
-from brax.io.viewer import live_source
+from brax.errors import ConfigError
+from brax.io.viewer import live_source, rollout
 from brax.plugins import Spec, hookimpl
 
 
@@ -222,6 +224,16 @@ def test_a_live_agent_forgets_at_the_end_of_an_episode(run):
     source = live_source.source(str(run(trainer="remembering")), "resting", 0)
     actions = [float(series["action"][0]) for _, series in itertools.islice(source.moments, 11)]
     np.testing.assert_allclose(actions, [0, *np.arange(7) / 10, 0, 0, 0.1], atol=1e-6)
+
+
+def test_an_environment_needs_a_system_and_a_time_to_be_shown():
+    rollout.check_shown(Glide(), "glide")
+    for env, said in (
+        (types.SimpleNamespace(dt=0.05), "no System"),
+        (types.SimpleNamespace(sys=walker()), "no dt, the duration of a step"),
+    ):
+        with pytest.raises(ConfigError, match=f"'glide' has {said}.*so no page can show it"):
+            rollout.check_shown(env, "glide")
 
 
 def test_render_stops_before_what_is_not_finite(run):

@@ -182,11 +182,21 @@ def changed(system, path, value):
     return text.dumps(told)
 
 
+FAR = {"dtype": "float64", "shape": [3], "values": [0, 0, 1e39]}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
         ("opt.timestep.values", ["quick"], r"system\.opt\.timestep: not an array of numbers"),
         ("opt.timestep.values", [float("nan")], r"system\.opt\.timestep: "),
+        ("opt.timestep.values", ["0.1"], r"system\.opt\.timestep: .*'0\.1' is no float32"),
+        ("opt.timestep.values", [True], r"system\.opt\.timestep: .*True is no float32"),
+        ("opt.timestep.values", [[0.1]], r"system\.opt\.timestep: .*\[0\.1\] is no float32"),
+        ("opt.timestep.values", "1", r"timestep: values must be a list of numbers, got '1'"),
+        ("opt.timestep.values", [1e39], r"contains numbers that are too large for float32"),
+        ("opt.wind", FAR, r"opt\.wind: contains numbers that are too large for float32"),
+        ("opt.timestep.dtype", "int32", r"opt\.timestep: .*0\.\d+ is no int32"),
         ("opt.timestep.dtype", "object", r"opt\.timestep: contains something else than numbers"),
         ("opt.timestep", 0.1, r"opt\.timestep: expected an array with dtype"),
         ("opt.timestep.shape", [3], r"opt\.timestep: not an array of numbers"),

@@ -116,6 +116,18 @@ def test_a_port_in_use_is_refused(address):
         live.Server(port)
 
 
+@pytest.mark.parametrize("port", [70000, -1, "8000", 1.5])
+def test_a_port_is_a_number_of_sixteen_bits(port):
+    with pytest.raises(ConfigError, match="port must be a whole number from 0 to 65535, got "):
+        live.Server(port)
+
+
+def test_a_simulation_has_a_state():
+    source = live.Source(walker(), 0.05, "nothing", iter(()))
+    with pytest.raises(ConfigError, match=r"source.moments is empty: give at least one state"):
+        live.serve(source)
+
+
 def test_a_moment_has_a_row_for_every_contact_that_may_come():
     """The walker's plane can touch a ball, a capsule (at both ends) and a ball; they may touch."""
     apart = motion.moment(walker(), glide(0.0))
@@ -142,6 +154,10 @@ def test_a_moment_has_a_row_for_every_contact_that_may_come():
         (
             [__file__, "--port", "0", "--seed", "3"],
             "--port and --seed can be used only with --live",
+        ),
+        (
+            [__file__, "--live", "--seed", "0"],
+            f"--seed has no effect on '{__file__}': nothing in its motion is random",
         ),
         (
             [__file__, "--forces", "--output", "a.MP4"],

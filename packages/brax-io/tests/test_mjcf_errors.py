@@ -8,7 +8,7 @@ import pytest
 
 from brax.errors import ModelError
 from brax.io import mjcf, urdf
-from brax.io.mjcf.checks import LIMITS
+from brax.io.mjcf.limits import LIMITS
 
 GEOM = '<geom size=".1"/>'
 SOLID = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
@@ -295,6 +295,14 @@ ROWS = {
         model(before='<asset><mesh name="m" builtin="plate" params="20000 30000"/></asset>'),
         r"^model.xml:1: <mesh name='m'> has 600000000 vertices \(limit 262144\)$",
     ),
+    "built-in mesh in hexadecimal": (
+        model(before='<asset><mesh name="m" builtin="plate" params="0x4e20 0X7530"/></asset>'),
+        r"^model.xml:1: <mesh name='m'> has 600000000 vertices \(limit 262144\)$",
+    ),
+    "hexadecimal beyond single precision": (
+        model(HINGE + '<geom size="0x1p200"/>'),
+        r"^model.xml:4: <geom> size: 0x1p200 is not finite$",
+    ),
     "built-in mesh of one resolution": (
         model(before='<asset><mesh name="m" builtin="supersphere" params="999 1 1"/></asset>'),
         r"^model.xml:1: <mesh name='m'> has 998001 vertices \(limit 262144\)$",
@@ -304,6 +312,39 @@ ROWS = {
             before="<asset>" + '<mesh builtin="wedge" params="400 500 30 30 0"/>' * 5 + "</asset>"
         ),
         r"^model.xml: model has 1000000 vertices in all, copies counted \(limit 262144\)$",
+    ),
+    "keyframes": (
+        model(
+            HINGE + GEOM + '<replicate count="300"><body/></replicate>',
+            after=f"<keyframe>{'<key/>' * 10_000}</keyframe>",
+        ),
+        # 13 numbers of each of the 301 bodies
+        r"^model.xml: model has 39130000 numbers of keyframes and user data in all, "
+        r"copies counted \(limit 33554432\)$",
+    ),
+    "keyframes asked for": (
+        model(HINGE + GEOM + '<replicate count="300"><body/></replicate>', '<size nkey="10000"/>'),
+        r"^model.xml: model has 39130000 numbers of keyframes and user data in all",
+    ),
+    "names of copies": (
+        model(HINGE + GEOM + f'<replicate count="4000" sep="{"s" * 2000}"><site/></replicate>'),
+        # and the names of the body and its joint, of one character each
+        r"^model.xml: model has 8000002 characters of names in all, copies counted "
+        r"\(limit 4194304\)$",
+    ),
+    "names in nested copies": (
+        model(
+            HINGE
+            + GEOM
+            + f'<replicate count="1" sep="{"s" * 1000}">' * 20
+            + f'<replicate count="4000"><site name="{"n" * 500}"/></replicate>'
+            + "</replicate>" * 20
+        ),
+        r"^model.xml: model has \d{8} characters of names in all",
+    ),
+    "data of the user": (
+        model(HINGE + GEOM + f'<site user="{"1 " * 9000}"/>' + "<site/>" * 5000),
+        r"^model.xml: model has \d{8} numbers of keyframes and user data in all",
     ),
     "history": (
         model(after='<actuator><motor joint="j" nsample="10000000"/></actuator>'),

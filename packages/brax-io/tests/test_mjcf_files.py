@@ -546,3 +546,17 @@ def test_load_mjmodel_is_checked_too(tmp_path):
     path = write(tmp_path, main="<!DOCTYPE m><mujoco/>")
     with pytest.raises(ModelError, match="DOCTYPE"):
         mjcf.load_mjmodel(path)
+
+
+@pytest.mark.parametrize("element", ["texture", "hfield"])
+def test_pixels_of_png_files_are_limited(tmp_path, element):
+    """The file has no more than its head, which says that there are 9000 * 8000 of them."""
+    head = struct.pack(">I4sIIBBBBB", 13, b"IHDR", 9000, 8000, 8, 0, 0, 0, 0)
+    checksum = struct.pack(">I", zlib.crc32(head[4:]))
+    (tmp_path / "p.dat").write_bytes(b"\x89PNG\r\n\x1a\n" + head + checksum)
+    assets = f'<{element} name="t" file="p.dat" content_type="image/png" size="1 1 1 1"/>'
+    assets = assets.replace(' size="1 1 1 1"', ' type="2d"') if element == "texture" else assets
+    text = f"<mujoco><asset>{assets}</asset></mujoco>"
+    said = rf"<{element} name='t'> has 72000000 pixels \(limit 67108864\)"
+    with pytest.raises(ModelError, match=said):
+        mjcf.loads(text, tmp_path)

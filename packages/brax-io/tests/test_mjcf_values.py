@@ -1,12 +1,14 @@
 """Numbers of the model file that are honoured, worked out by hand."""
 
 import warnings
+from unittest.mock import Mock
 
 import mujoco
 import numpy as np
 import pytest
 
 from brax import plugins
+from brax.errors import ModelError
 from brax.io import mjcf
 
 GEOM = '<geom name="g" size=".1"/>'
@@ -337,3 +339,26 @@ def test_a_total_mass_comes_before_what_depends_on_mass():
     np.testing.assert_allclose(sys.jnt_stiffness, [1000], rtol=1e-6)
     np.testing.assert_allclose(sys.dof_damping, [200], rtol=1e-6)
     np.testing.assert_allclose(sys.actuator_biasprm[0, :3], [0, -10, -20], rtol=1e-6)
+
+
+def test_the_names_of_a_kind_are_found_once(monkeypatch):
+    """Otherwise the time to load a model grows with the square of its elements."""
+    lookup = Mock(wraps=mujoco.mj_id2name)
+    monkeypatch.setattr(mujoco, "mj_id2name", lookup)
+    n = range(100)
+    elements = {
+        "site": "".join(f'<site name="s{i}" pos="{i} 0 0"/>' for i in n),
+        "sensor": "".join(f'<framepos objtype="site" objname="s{i}"/>' for i in n),
+        "tendon": "".join(f'<site site="s{i}"/>' for i in n),
+        "equality": '<joint joint1="j"/>' * len(n),
+        "actuator": '<motor joint="j" delay="1" nsample="2"/>' * len(n),
+    }
+    text = """<mujoco><worldbody><body><joint name="j"/><geom size="1"/>{site}</body></worldbody>
+<sensor>{sensor}</sensor><tendon><spatial>{tendon}</spatial></tendon>
+<equality>{equality}</equality>{motors}</mujoco>"""
+    assert len(mjcf.loads(text.format(**elements, motors="")).sensor_names) == len(n)
+    motors = f"<actuator>{elements['actuator']}</actuator>"
+    with pytest.raises(ModelError, match="delay is not supported"):
+        mjcf.loads(text.format(**elements, motors=motors))
+    # 1640. Elements of one kind that looked all names up would add 10 000.
+    assert lookup.call_count < 5000

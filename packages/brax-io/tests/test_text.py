@@ -212,6 +212,7 @@ def test_a_config_made_in_python_is_the_same(walker):
         ("dt: 0.05", "dt: -1", "timestep must be > 0"),
         ("dt: 0.05", "dt: nan", "timestep must be > 0"),
         ("substeps: 10", "substeps: -10", "substeps: must be at least 1"),
+        ('name: "leg" mass', "mass", r"body \(m:11\): it needs a name"),
         ("mass: 1 ", "", r"body 'leg' \(m:11\): mass must be > 0"),
         ('"torso" child', '"trunk" child', r"'leg' \(m:11\): its parent 'trunk' does not exist"),
         ('child: "leg"', 'child: "log"', r"joint 'hip' \(m:15\): there is no body 'log'.*'leg'"),

@@ -155,6 +155,7 @@ def changed(old, new):
         (changed('value="2"', 'value="1e39"'), "<mass> value: 1e39 is not finite"),
         (changed('xyz="0 0 1"', 'xyz="0 nan 1"'), "<origin> xyz: 0 nan 1 is not finite"),
         (changed('lower="-0.2"', 'lower="0.5"'), "lower 0.5 is above upper 0.3"),
+        (changed('lower="-0.2"', 'lower="0x1"'), "lower 1 is above upper 0.3"),
         (
             changed("<dynamics", '<mimic joint="elbwo"/><dynamics'),
             r"urdf:17: <joint name='shoulder'>: <mimic>: there is no joint 'elbwo'\. Did you mean "
@@ -188,6 +189,11 @@ def changed(old, new):
         (
             changed("<link", '<mujoco><size memory="99G"/></mujoco><link'),
             "<size> memory is 99G",
+        ),
+        (
+            ARM.replace('"tip"', '"world"'),
+            r"urdf:23: <joint name='wrist'>: its child 'world' is the world itself, which is the "
+            "child of no joint: rename that link",
         ),
         (changed("<robot", "<!DOCTYPE robot><robot"), "DOCTYPE is not allowed"),
         (
@@ -227,6 +233,19 @@ def test_too_many_links_are_refused():
         urdf.loads(ARM, max_elements=3)
 
 
+def test_settings_of_many_links_are_limited():
+    """Each of 10000 keyframes has 13 numbers of each of the 301 links."""
+    links = "".join(
+        f'<link name="l{i}"/><joint name="j{i}" type="revolute"><parent link="stand"/>'
+        f'<child link="l{i}"/></joint>'
+        for i in range(297)
+    )
+    size = '<mujoco><size nkey="10000"/></mujoco>'
+    said = r"robot has 39130000 numbers of keyframes and user data \(limit 33554432\)"
+    with pytest.raises(ModelError, match=said):
+        urdf.loads(ARM.replace("</robot>", f"{size}{links}</robot>"))
+
+
 def test_an_inferred_inertia_is_told():
     """A ball of 5 cm at 1000 kg/m^3."""
     start, end = ARM.index("<inertial>"), ARM.index("</inertial>") + len("</inertial>")
@@ -262,6 +281,7 @@ def test_packages_are_found_where_they_are_given_or_above_the_file(tmp_path):
     meshes = tmp_path / "robot" / "meshes"
     meshes.mkdir(parents=True)
     (meshes / "a.obj").write_text(TETRAHEDRON)
+    (tmp_path / "robot" / "package.xml").write_text("<package/>")
     assert loaded("package://robot/meshes/a.obj", tmp_path).num_links() == 2
     given = {"package_paths": {"other": meshes}}
     assert loaded("package://other/a.obj", tmp_path, **given).num_links() == 2
@@ -278,14 +298,13 @@ def test_packages_are_found_where_they_are_given_or_above_the_file(tmp_path):
         urdf.loads(MESH.format("package://robot/meshes/a.obj"))
 
 
-def test_a_far_directory_is_a_package_only_with_its_manifest(tmp_path):
-    """`tmp_path/home` is four levels above the robot: any file below it would be within reach."""
+@pytest.mark.parametrize("levels", [[], ["ann"], ["ann", "got"]])
+def test_a_directory_above_is_a_package_only_with_its_manifest(tmp_path, levels):
+    """The robot is in home/robot/urdf, as if unpacked there, or farther below."""
     home = tmp_path / "home"
-    near = home / "ann" / "got"
+    near = home.joinpath(*levels)
     near.mkdir(parents=True)
-    for folder in (home, near):
-        (folder / "a.obj").write_text(TETRAHEDRON)
-    assert loaded("package://got/a.obj", near).num_links() == 2  # the grandparent of the file
+    (home / "a.obj").write_text(TETRAHEDRON)
     name = "package://home/a.obj"
     said = loaded(name, near)
     assert f"package 'home' is unknown: {home} has no package.xml" in said
@@ -296,11 +315,19 @@ def test_a_far_directory_is_a_package_only_with_its_manifest(tmp_path):
     assert loaded(name, near).num_links() == 2
 
 
+def test_the_directory_of_the_file_needs_no_manifest(tmp_path):
+    own = tmp_path / "robot" / "urdf"
+    own.mkdir(parents=True)
+    (own / "a.obj").write_text(TETRAHEDRON)
+    assert loaded("package://urdf/a.obj", tmp_path).num_links() == 2
+
+
 def test_addresses_of_meshes(tmp_path):
     """Addresses of Gazebo's models and of files work; other schemes are rejected by name."""
     meshes = tmp_path / "robot" / "urdf" / "my meshes"
     meshes.mkdir(parents=True)
     (meshes / "a.obj").write_text(TETRAHEDRON)
+    (tmp_path / "robot" / "model.config").write_text("<model/>")
     for name in (
         "model://robot/urdf/my%20meshes/a.obj",
         "package://robot\\urdf\\my meshes\\a.obj",
@@ -333,6 +360,7 @@ def test_mujocos_settings_of_a_robot(tmp_path):
     folder = tmp_path / "robot" / "urdf"
     (folder / "parts").mkdir(parents=True)
     (folder / "parts" / "a.obj").write_text(TETRAHEDRON)
+    (tmp_path / "robot" / "package.xml").write_text("<package/>")
     for name, compiler in (
         ("package://elsewhere/a.obj", 'strippath="true" meshdir="parts"'),
         ("C:\\elsewhere\\a.obj", 'strippath="true" meshdir="parts"'),
@@ -407,6 +435,29 @@ def test_what_is_unknown_is_told(tmp_path):
     assert ("gazebo", "for another simulator (arm.urdf:21)") in ignored
     assert ("limit", "effort: only urdf.load(..., motors=True) reads it (arm.urdf:16)") in ignored
     assert any(element == "dinamics" for element, _ in ignored)
+
+
+@pytest.mark.parametrize(
+    ("limit", "bounds"),
+    [('upper="1"', (0, 1)), ('lower="-1"', (-1, 0)), ('lower="" upper="1"', (0, 1))],
+)
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_a_bound_that_a_limit_leaves_out_is_zero(kind, limit, bounds):
+    """As URDF's specification says."""
+    text = hand(("", ""), kind).replace('lower="-3" upper="3"', limit, 1)
+    low, high = urdf.loads(text).dof.limit
+    assert (low.tolist(), high.tolist()) == ([bounds[0], -3, -3], [bounds[1], 3, 3])
+
+
+@pytest.mark.parametrize("limit", ['lower="0.5" upper="0.5"', 'effort="1" velocity="1"'])
+def test_a_limit_of_equal_bounds_is_ignored_and_listed(limit, tmp_path):
+    (tmp_path / "hand.urdf").write_text(
+        hand(("", "")).replace('lower="-3" upper="3"', limit, 1), "utf-8"
+    )
+    assert urdf.load(tmp_path / "hand.urdf").joint_limited == (False, True, True)
+    found = {f.reason for f in urdf.report(tmp_path / "hand.urdf") if f.status == "ignored"}
+    said = "lower and upper are equal: the joint has no limit, as in MuJoCo (hand.urdf:6)"
+    assert said in found
 
 
 def hand(mimics, kind="revolute"):
@@ -565,6 +616,13 @@ def test_motors_of_joints(text, joints):
     np.testing.assert_array_equal(system.actuator.ctrl_range, [[-5, 5]] * len(joints))
     np.testing.assert_array_equal(system.actuator.gear, [1] * len(joints))
     assert urdf.loads(text).act_size() == 0
+
+
+@pytest.mark.parametrize(("effort", "bounds"), [("0xA", [[-10, 10]] * 3), ("", [])])
+def test_numbers_of_efforts_are_those_that_mujoco_reads(effort, bounds):
+    """It reads hexadecimal numbers, and an empty one as if it was not given."""
+    text = hand(("", "")).replace('upper="3"', f'upper="3" effort="{effort}"')
+    assert urdf.loads(text, motors=True).actuator.ctrl_range.tolist() == bounds
 
 
 def test_a_joint_that_follows_another_has_no_motor():

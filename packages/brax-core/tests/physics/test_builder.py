@@ -131,6 +131,7 @@ REFUSED = {
     "solref": (lambda m: arm(m, solref_limit=(1,)), "joint 'j': solref_limit needs 2 numbers"),
     "nan range": (lambda m: arm(m, range=(0, np.nan)), "joint 'j': range needs a lower"),
     "parent": (lambda m: body(m, parent="torso"), "body 'a'.*'torso'"),
+    "body without a name": (lambda m: body(m, ""), "body: it needs a name"),
     "same body": (lambda m: (arm(m), body(m)), "body 'a': there is another body of that name"),
     "joint type": (
         lambda m: arm(m, type="slider"),

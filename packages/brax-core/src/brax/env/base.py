@@ -140,7 +140,9 @@ class Wrapper(Env):
     @property
     def unwrapped(self) -> Env:
         """The environment inside all wrappers."""
-        return self.env.unwrapped
+        # An environment of another package need not be an `Env`.
+        unwrapped: Env = getattr(self.env, "unwrapped", self.env)
+        return unwrapped
 
     @property
     def sys(self) -> System:

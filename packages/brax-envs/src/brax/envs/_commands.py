@@ -23,7 +23,8 @@ def envs(context: click.Context) -> None:
         return
     table = Table("name", "distribution", "summary", box=None)
     for name, spec in plugins.specs("environment").items():
-        table.add_row(name, f"{spec.distribution} {spec.version}".strip(), escape(spec.summary))
+        row = name, f"{spec.distribution} {spec.version}".strip(), spec.summary
+        table.add_row(*map(escape, row))
     Console().print(table)
 
 

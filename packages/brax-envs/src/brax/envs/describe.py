@@ -44,8 +44,10 @@ def presets(name: str) -> Section:
 
 
 def _sizes(env: Any) -> Section:
-    rows = [("observation", str(env.observation_size)), ("action", str(env.action_size))]
-    if env.backend:
+    # An environment of another package need not be a `brax.env.Env`.
+    sizes = {name: getattr(env, f"{name}_size", None) for name in ("observation", "action")}
+    rows = [(name, str(size)) for name, size in sizes.items() if size is not None]
+    if getattr(env, "backend", ""):
         rows.append(("backend", env.backend))
     if hasattr(env, "dt"):
         rows.append(("step", f"{float(env.dt):g} s"))
@@ -89,8 +91,12 @@ def meaning(kind: type, field: str) -> str:
 @functools.cache
 def _meanings(kind: type) -> dict[str, str]:
     """Return the docstrings of the fields that a class itself defines."""
-    # Python does not keep them, so they are read from the source.
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    # Python does not keep them, so they are read from the source, if there is one.
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):
+        return {}
+    (definition,) = ast.parse(textwrap.dedent(source)).body
     assert isinstance(definition, ast.ClassDef)
     found = {}
     for pair in itertools.pairwise(definition.body):

@@ -95,7 +95,11 @@ def render(
     type=click.IntRange(0, 65535),
     help="Port of --live; 0 takes a free one.  [default: 0]",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Random seed of --live.  [default: 0]")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Random seed of an environment or a run with --live.  [default: 0]",
+)
 @_open
 def view(
     target: str,
@@ -130,7 +134,9 @@ def view(
             seconds=seconds,
             forces=forces or None,
         )
-        if not model.is_file():
+        if model.is_file():
+            _reject(f"has no effect on '{target}': nothing in its motion is random", seed=seed)
+        else:
             _reject(f"can be used only with a model file, not '{target}'", pipeline=pipeline)
         _serve(target, engine, keyframe, port or 0, seed or 0, show)
         return

@@ -24,6 +24,8 @@ class Node:
     """Directory of the included file that contains it; None in the model's own file."""
     given: dict[str, str] = dataclasses.field(default_factory=dict)
     """Attributes that replace the file's for MuJoCo, such as the path of a file that was found."""
+    pixels: int = 0
+    """Number of pixels of the pictures in its files."""
 
     @property
     def place(self) -> str:

@@ -293,7 +293,8 @@ def _page(title: str, viewers: str, height: int | None, live: bool = False) -> P
         _PAGE.format(
             # Only a live page may connect, and only to its own server.
             policy=_policy(code) + "; connect-src 'self'" * live,
-            title=html.escape(title),
+            # Bytes of a file's name that are not text cannot be written.
+            title=html.escape(title.encode(errors="replace").decode()),
             body="" if height else ' class="bx-page"',
             viewers=viewers,
             code=code,

@@ -31,6 +31,8 @@ SYSTEM_FORMAT_VERSION = 1
 
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
+_ALLOWED = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}
+"""The types of values of an array, by the kind of its dtype."""
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -199,14 +201,22 @@ class _Reader:
                 f"{place}: contains something else than numbers: dtype {dtype!r:.60}; "
                 f"allowed are {', '.join(_DTYPES)}"
             )
+        if not isinstance(values, list):
+            return self._reject(f"{place}: values must be a list of numbers, got {values!r:.60}")
+        # NumPy would read texts as numbers, and cut fractions off.
+        kind = np.dtype(dtype).kind
+        numbers = [_INFINITE.get(x, x) if kind == "f" and type(x) is str else x for x in values]
+        if odd := [x for x in numbers if type(x) not in _ALLOWED[kind]]:
+            return self._reject(f"{place}: not an array of numbers: {odd[0]!r:.60} is no {dtype}")
         try:
-            numbers = [_INFINITE.get(x, x) if isinstance(x, str) else x for x in values]
-            array = np.array(numbers, dtype).reshape(value["shape"])
+            with np.errstate(over="ignore"):
+                array = jnp.asarray(np.array(numbers, dtype).reshape(value["shape"]))
         except (TypeError, ValueError, OverflowError) as error:
             return self._reject(f"{place}: not an array of numbers: {error}")
-        if np.isnan(array).any():
-            return self._reject(f"{place}: contains something else than numbers")
-        return jnp.asarray(array)
+        # Without `jax_enable_x64`, an array of float64 becomes one of float32.
+        if np.isinf(array).sum() > sum(isinstance(x, str) for x in values):
+            return self._reject(f"{place}: contains numbers that are too large for {array.dtype}")
+        return array
 
     def _tuple(self, value: object, kinds: tuple[object, ...], place: str) -> Any:
         if not isinstance(value, list):

@@ -25,6 +25,7 @@ from brax.io import _arguments, html
 from brax.io.viewer import motion
 
 HOST = "127.0.0.1"
+_MAX_PORT = 65535
 MAX_QUEUED_FRAMES = 500
 """Number of frames that a slow page can fall behind."""
 IDLE_POLL_SECONDS = 0.2
@@ -53,6 +54,8 @@ class Server(ThreadingHTTPServer):
         Raises:
             ConfigError: if it cannot listen there.
         """
+        if type(port) is not int or not 0 <= port <= _MAX_PORT:
+            raise ConfigError(f"port must be a whole number from 0 to {_MAX_PORT}, got {port!r}")
         self.page = b""
         self._news = threading.Condition()
         self._rows: collections.deque[bytes] = collections.deque(maxlen=MAX_QUEUED_FRAMES)
@@ -181,14 +184,17 @@ def serve(source: Source, port: int = 0, ready: Callable[[str], None] = print) -
         ready: called with the page's address.
 
     Raises:
-        ConfigError: if the port is not available.
+        ConfigError: if the port is not available, or there is no state.
         ModelError: if a geom cannot be drawn, or a state is not finite.
     """
     if not isinstance(source, Source):
         raise ConfigError(f"source must be a brax.io.live.Source, got {_arguments.kind(source)}")
     with Server(port) as server:
         frames = (_numbers(source.sys, *moment) for moment in source.moments)
-        first, *second = itertools.islice(frames, 2)  # compiles before a page is open
+        begin = list(itertools.islice(frames, 2))  # compiles before a page is open
+        if not begin:
+            raise ConfigError("source.moments is empty: give at least one state")
+        first, *second = begin
         page = html.live_page(source.sys, first, dt=source.dt, title=source.title)
         server.page = page.encode()
         threading.Thread(target=server.serve_forever, daemon=True).start()

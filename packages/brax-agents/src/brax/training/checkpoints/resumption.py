@@ -122,7 +122,7 @@ def check_params(params: object, like: Any) -> dict[str, Any]:
         like: the agent's parameters or their shapes, a named tuple.
 
     Returns:
-        The parameters by the names that the agent has for them.
+        Copies of the parameters on the host, by the names that the agent has for them.
 
     Raises:
         ConfigError: naming the first leaf that is wrong.
@@ -146,7 +146,9 @@ def check_params(params: object, like: Any) -> dict[str, Any]:
             f"restore_params has the structure {structure}; these settings need {needed}."
         )
     wanted = jax.tree_util.tree_leaves_with_path(like)
-    for (path, want), got in zip(wanted, jax.tree.leaves(given), strict=True):
+    leaves, treedef = jax.tree.flatten(given)
+    found = []
+    for (path, want), got in zip(wanted, leaves, strict=True):
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         if np.shape(got) != want.shape:
             raise ConfigError(
@@ -154,4 +156,7 @@ def check_params(params: object, like: Any) -> dict[str, Any]:
             )
         if not np.isfinite(np.asarray(got)).all():
             raise ConfigError(f"restore_params: {name} is not finite.")
-    return given
+        # Copies, since a training step takes over the memory of each leaf. They have the types that
+        # the program is compiled for, whatever the precision of the given ones.
+        found.append(np.array(got, want.dtype))
+    return dict(jax.tree.unflatten(treedef, found))

@@ -23,7 +23,8 @@ from brax.training.cli.run_settings import make_environment
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    # Keys of larger seeds repeat those of smaller ones.
+    type=click.IntRange(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="Seed of resets and random actions.",

@@ -1,5 +1,6 @@
 """The command `brax resume`."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def resume(
                 f"{', '.join(map(str, behind))}."
             )
         newest = behind[-1] if step is None and behind else step
-        if newest is not None and newest >= record.config.get("num_timesteps", 0):
+        # A third-party trainer may count its steps by another setting.
+        if newest is not None and newest >= record.config.get("num_timesteps", math.inf):
             raise ConfigError(
                 f"run '{run}' is complete, with {newest} steps: ask for more with --steps."
             )

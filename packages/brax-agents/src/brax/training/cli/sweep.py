@@ -5,6 +5,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,8 @@ def sweep(
                 "restore_checkpoint_path: all seeds would continue with the random numbers of one "
                 "checkpoint, and learn the same. Leave it out, or set --seeds 1."
             )
+    for place, each in asked.items():
+        _check_existing_runs(place, each, seeds)
     try:
         for place, each in asked.items():
             _train_group(place, each, environment, seeds, together)
@@ -212,6 +215,19 @@ def _varied_run(run: run_directory.Run, cell: Variation) -> run_directory.Run:
     return run.with_config(**run_settings.recorded(config))
 
 
+def _check_existing_runs(place: Path, run: run_directory.Run, seeds: int) -> None:
+    """Reject a group whose folder has runs of an earlier sweep with other settings.
+
+    Raises:
+        ConfigError: naming the first such run.
+    """
+    for seed in range(seeds):
+        folder, own = place / f"seed{seed}", run.with_config(seed=seed)
+        # Newer versions of packages may continue a sweep.
+        if folder.exists() and replace(run_directory.read(folder), versions=own.versions) != own:
+            raise ConfigError(f"run '{folder}' exists with other settings: choose another --name.")
+
+
 def _train_group(
     place: Path, run: run_directory.Run, environment: Any, seeds: int, together: bool
 ) -> None:
@@ -226,11 +242,9 @@ def _train_group(
         behind = checkpoint.available(folder / "checkpoints")
         if not folder.exists():
             new.append(seed)
-        # A folder of the same name may come from an earlier sweep.
-        elif run_directory.read(folder).config != own.config:
-            raise ConfigError(f"run '{folder}' exists with other settings: choose another --name.")
         elif not (folder / FINISHED_FILE).exists() and not (
-            behind and behind[-1] >= own.config.get("num_timesteps", 0)
+            # A third-party trainer may count its steps by another setting.
+            behind and behind[-1] >= own.config.get("num_timesteps", math.inf)
         ):
             more = {"restore_checkpoint_path": folder / "checkpoints"} if behind else {}
             _train_run(own, folder, environment, **more)
@@ -297,3 +311,5 @@ def _train_together(
             [folder / "checkpoints" for folder in folders],
             **settings,
         )
+        for folder in folders:
+            (folder / FINISHED_FILE).touch()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from brax.env import Env, State, wrap
 from brax.env.base import check_environment_given
@@ -294,8 +293,6 @@ def initial_state(
     state = program.init(key)
     if runtime.restore_params is not None:
         given = resumption.check_params(runtime.first_params, state.params)
-        # Copies, since a training step takes over the memory of each leaf.
-        given = jax.tree.map(np.array, given)
         params = hosts.place(state.params._replace(**given), places.params)
         state = program.with_params(state, params)
     return resumption.StartingPoint(state)

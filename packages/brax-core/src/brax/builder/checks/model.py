@@ -125,6 +125,9 @@ def _order(bodies: Sequence[Element]) -> Iterator[ModelProblem]:
     """Yield the problems of the tree: cycles, missing parents, children before parents."""
     seen, parents = {WORLD}, {b.name: b.parent for b in bodies}
     for body in bodies:
+        # Elsewhere an empty name stands for no body.
+        if not body.name:
+            yield body.problem("it needs a name")
         if body.name in seen:
             yield body.problem("there is another body of that name")
         # Follow the parents up to the world, to a missing one, or to one that was visited: a cycle.

@@ -42,7 +42,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
             raise ConfigError(f"randomization_fn={randomization_fn!r:.60} must be a function")
         if not hasattr(env, "sys"):
             raise ConfigError(
-                f"{type(env.unwrapped).__name__} has no system that could be randomized"
+                f"{type(self.unwrapped).__name__} has no system that could be randomized"
             )
         self._draw = randomization_fn
         self._takes_rng = _required_arguments(randomization_fn) > 1

@@ -3,11 +3,19 @@
 from typing import Any
 
 import dm_env
+import jax
 import numpy as np
 from dm_env import specs
 
 from brax.env import Env
-from brax.envs.wrappers.host import Host, action_bounds, observation_shapes, to_numpy
+from brax.envs.wrappers.host import (
+    Host,
+    action_bounds,
+    check_single,
+    observation_structure,
+    state_structure,
+    to_numpy,
+)
 
 
 class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
@@ -23,9 +31,13 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
             env: a single environment, as `brax.envs.create(name)` returns it.
             seed: random seed of the resets.
             backend: JAX platform to run on; by default JAX's own choice.
+
+        Raises:
+            ConfigError: if `env` is a batch.
         """
+        check_single("DmEnvWrapper", env)
         self._host = Host(env, seed, backend)
-        self._shapes = observation_shapes(env)
+        self._structure = observation_structure(state_structure(env))
         self._bounds = action_bounds(env)
         self._over = True
 
@@ -53,9 +65,10 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
 
     def observation_spec(self) -> Any:
         """Return the spec of an array, or of arrays by name."""
-        if isinstance(self._shapes, tuple):
-            return specs.Array(self._shapes, np.float32, "observation")
-        return {name: specs.Array(shape, np.float32, name) for name, shape in self._shapes.items()}
+        found = self._structure
+        if isinstance(found, jax.ShapeDtypeStruct):
+            return specs.Array(found.shape, found.dtype, "observation")
+        return {name: specs.Array(entry.shape, entry.dtype, name) for name, entry in found.items()}
 
     def action_spec(self) -> specs.BoundedArray:
         """Return the spec of an array within the range of actions."""

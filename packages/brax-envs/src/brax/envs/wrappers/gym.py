@@ -3,13 +3,21 @@
 from typing import Any
 
 import gymnasium
+import jax
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from brax.env import Env
-from brax.envs.wrappers.host import Host, action_bounds, observation_shapes, to_numpy
+from brax.env import Env, State
+from brax.envs.wrappers.host import (
+    Host,
+    action_bounds,
+    check_single,
+    observation_structure,
+    state_structure,
+    to_numpy,
+)
 from brax.errors import ConfigError
 
 
@@ -33,13 +41,9 @@ class GymWrapper(gymnasium.Env[Any, Any]):
         Raises:
             ConfigError: if `env` is a batch.
         """
-        if getattr(env, "batch_size", None) is not None:
-            raise ConfigError(
-                "GymWrapper needs a single environment: pass brax.envs.create(name), or use "
-                "VectorGymWrapper for a batch"
-            )
+        check_single("GymWrapper", env, "VectorGymWrapper")
         self._host = Host(env, seed, backend)
-        self.observation_space = _observation_space(env)
+        self.observation_space = _observation_space(state_structure(env))
         self.action_space = spaces.Box(*action_bounds(env))
 
     def reset(
@@ -75,7 +79,7 @@ class VectorGymWrapper(VectorEnv[Any, Any, Any]):
             backend: JAX platform to run on; by default JAX's own choice.
 
         Raises:
-            ConfigError: if `env` is a single environment.
+            ConfigError: if `env` is a single environment, or its episodes do not restart.
         """
         batch_size = getattr(env, "batch_size", None)
         if batch_size is None:
@@ -83,9 +87,16 @@ class VectorGymWrapper(VectorEnv[Any, Any, Any]):
                 "VectorGymWrapper needs a batch of environments: pass "
                 "brax.envs.create(name, batch_size=...), or use GymWrapper for a single one"
             )
+        state = state_structure(env)
+        if "terminal_obs" not in state.info:
+            raise ConfigError(
+                "VectorGymWrapper needs environments that restart: pass "
+                "brax.envs.create(name, batch_size=...) without auto_reset=False, or put yours in "
+                "a brax.env.AutoResetWrapper"
+            )
         self._host = Host(env, seed, backend)
         self.num_envs = batch_size
-        self.single_observation_space = _observation_space(env)
+        self.single_observation_space = _observation_space(state)
         self.single_action_space = spaces.Box(*action_bounds(env))
         self.observation_space = batch_space(self.single_observation_space, batch_size)
         self.action_space = batch_space(self.single_action_space, batch_size)
@@ -117,12 +128,18 @@ def _restart(host: Host, seed: int | None) -> Any:
     return to_numpy(host.reset())
 
 
-def _observation_space(env: Env) -> spaces.Space[Any]:
-    shapes = observation_shapes(env)
-    if isinstance(shapes, tuple):
-        return _unbounded(shapes)
-    return spaces.Dict({name: _unbounded(shape) for name, shape in shapes.items()})
+def _observation_space(state: State) -> spaces.Space[Any]:
+    found = observation_structure(state)
+    if isinstance(found, jax.ShapeDtypeStruct):
+        return _unbounded(found)
+    return spaces.Dict({name: _unbounded(entry) for name, entry in found.items()})
 
 
-def _unbounded(shape: tuple[int, ...]) -> spaces.Box:
-    return spaces.Box(-np.inf, np.inf, shape, np.float32)
+def _unbounded(entry: jax.ShapeDtypeStruct) -> spaces.Box:
+    """Return the space of all arrays of a shape and type."""
+    low, high = -np.inf, np.inf
+    if entry.dtype == bool:
+        low, high = 0, 1
+    elif np.issubdtype(entry.dtype, np.integer):
+        low, high = np.iinfo(entry.dtype).min, np.iinfo(entry.dtype).max
+    return spaces.Box(low, high, entry.shape, entry.dtype)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.env import Env, EpisodeWrapper, State
 from brax.env.wrappers.select import select
-from brax.envs.wrappers.host import action_bounds, observation_shapes
+from brax.envs.wrappers.host import action_bounds, observation_structure, state_structure
 
 
 class Box(NamedTuple):
@@ -93,15 +93,15 @@ class GymnaxWrapper:
 
     def observation_space(self, params: System | None = None) -> Any:
         """Return the space of an unbounded array, or of arrays by name."""
-        shapes = observation_shapes(self._env)
-        if isinstance(shapes, tuple):
-            return _unbounded(shapes)
-        return {name: _unbounded(shape) for name, shape in shapes.items()}
+        found = observation_structure(state_structure(self._env))
+        if isinstance(found, jax.ShapeDtypeStruct):
+            return _unbounded(found)
+        return {name: _unbounded(entry) for name, entry in found.items()}
 
     def _with(self, params: System | None) -> Env:
         return self._env if params is None else self._env.with_sys(params)
 
 
-def _unbounded(shape: tuple[int, ...]) -> Box:
-    infinite = jnp.full(shape, jnp.inf)
-    return Box(-infinite, infinite, shape)
+def _unbounded(entry: jax.ShapeDtypeStruct) -> Box:
+    infinite = jnp.full(entry.shape, jnp.inf)
+    return Box(-infinite, infinite, entry.shape, entry.dtype)

@@ -1,6 +1,5 @@
 """Shared by the adapters: stores the state, draws the keys, and compiles the functions."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -8,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.env import Env, State
-from brax.env.structure import declared_shape
 from brax.errors import ConfigError
 
 
@@ -42,8 +40,11 @@ class Host:
             env: the environment, with or without training wrappers.
             seed: random seed of the resets.
             backend: JAX platform to run on, such as 'cpu'; by default JAX's own choice.
+
+        Raises:
+            ConfigError: if there is no such platform, or the seed is not a whole number.
         """
-        self.device = jax.devices(backend)[0] if backend else None
+        self.device = _device(backend) if backend else None
         """Device to run on; None means JAX's own choice."""
         self._reset = jax.jit(env.reset)
         self._step = jax.jit(lambda state, action: _outcome(env.step(state, action)))
@@ -51,7 +52,13 @@ class Host:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Restart the sequence of resets."""
+        """Restart the sequence of resets.
+
+        Raises:
+            ConfigError: if the seed is not a whole number of 64 bits.
+        """
+        if not isinstance(seed, int | np.integer) or not -(2**63) <= seed < 2**63:
+            raise ConfigError(f"seed must be a whole number below 2**63, got {seed!r:.60}")
         # Compiled functions run on the device of their arguments, and the state comes from the key.
         self._key = jax.device_put(jax.random.key(seed), self.device)
 
@@ -73,6 +80,31 @@ class Host:
         return outcome
 
 
+def check_single(wrapper: str, env: Env, other: str = "") -> None:
+    """Raise if an environment is a batch.
+
+    Args:
+        wrapper: the adapter that needs a single one.
+        env: the environment.
+        other: the adapter for a batch, if there is one.
+
+    Raises:
+        ConfigError: saying what to pass instead.
+    """
+    if getattr(env, "batch_size", None) is not None:
+        advice = f", or use {other} for a batch" * bool(other)
+        raise ConfigError(
+            f"{wrapper} needs a single environment: pass brax.envs.create(name){advice}"
+        )
+
+
+def _device(backend: str) -> jax.Device:
+    try:
+        return jax.devices(backend)[0]
+    except RuntimeError as error:
+        raise ConfigError(f"backend={backend!r}: {error}") from error
+
+
 def _outcome(state: State) -> tuple[State, Outcome]:
     info, done = state.info, state.done.astype(bool)
     truncated = info["truncation"].astype(bool) if "truncation" in info else jnp.zeros_like(done)
@@ -81,23 +113,31 @@ def _outcome(state: State) -> tuple[State, Outcome]:
     return state, Outcome(state.obs, state.reward, *ends, final, state.metrics)
 
 
-def observation_shapes(env: Env) -> tuple[int, ...] | dict[str, tuple[int, ...]]:
-    """Return the shape of an environment's observation, or those of its entries by name."""
-    size = env.observation_size
-    if not isinstance(size, Mapping):
-        return declared_shape(size)
-    return {name: declared_shape(x) for name, x in size.items()}
+def state_structure(env: Env) -> State:
+    """Return a state of an environment with shapes and types in place of its arrays."""
+    return jax.eval_shape(env.reset, jax.random.key(0))
+
+
+def observation_structure(state: State) -> Any:
+    """Return shape and type of an observation, or those of its entries by name.
+
+    The axes of a batch are left out.
+    """
+    batch = state.done.ndim
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[batch:], x.dtype), state.obs)
 
 
 def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest action of an environment, each (action_size,).
 
-    These are -1 and 1 if it scales actions or has no model, else the actuators' ranges.
+    These are the actuators' ranges if actions are their controls. They are -1 and 1 if the
+    environment scales actions, has no model, or has another number of actions than actuators.
     """
-    if getattr(env, "scaled", False) or not hasattr(env.unwrapped, "sys"):
+    sys = getattr(getattr(env, "unwrapped", env), "sys", None)
+    if getattr(env, "scaled", False) or sys is None or sys.act_size() != env.action_size:
         ones = np.ones(env.action_size, np.float32)
         return -ones, ones
-    low, high = np.asarray(env.unwrapped.sys.actuator.ctrl_range, np.float32).T
+    low, high = np.asarray(sys.actuator.ctrl_range, np.float32).T
     return low, high
 
 

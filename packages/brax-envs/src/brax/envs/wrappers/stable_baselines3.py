@@ -26,7 +26,7 @@ class StableBaselinesWrapper(VecEnv):
             backend: JAX platform to run on; by default JAX's own choice.
 
         Raises:
-            ConfigError: if `env` is a single environment.
+            ConfigError: if `env` is a single environment, or its episodes do not restart.
         """
         self._env = VectorGymWrapper(env, seed, backend)
         self.render_mode = None

@@ -41,7 +41,8 @@ _TEXT = {
     "sub": "{0} - {1}",
     "tanh": "np.tanh({0})",
     "where": "np.where({0}, {1}, {2})",
-    "cast": "{0}.astype(np.{setting})",
+    # A text, because NumPy 1.24 to 1.26 have no np.bool.
+    "cast": "{0}.astype('{setting}')",
     "matmul": "{0} @ {1}",
     "reshape": "{0}.reshape(-1, *{setting})",
     "expand": "np.broadcast_to({0}, (len({0}), *{setting}))",

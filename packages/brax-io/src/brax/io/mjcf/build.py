@@ -32,6 +32,7 @@ from brax.io.mjcf.elements.sensors import sensors
 from brax.io.mjcf.elements.tendons import tendons
 from brax.io.mjcf.file_model import FileModel
 from brax.io.mjcf.names import (
+    Names,
     body_names,
     count,
     disabled,
@@ -60,14 +61,14 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     Warns:
         UserWarning: if a custom field is unknown, for example because it is misspelt.
     """
-    custom = custom_elements.read_custom(model)
+    custom, named = custom_elements.read_custom(model), Names(model)
     for kind, number, reason in custom.unknown:
         note = support.Note(kind, number, "ignored", reason)
-        warnings.warn(describe(model, note, places), stacklevel=3)
+        warnings.warn(describe(named, note, places), stacklevel=3)
     builder = ModelBuilder()
     refused = [n for n in support.notes(model, custom) if n.status == "refused"]
     for note in refused:
-        builder.add_problem(describe(model, note, places))
+        builder.add_problem(describe(named, note, places))
     _options(builder, model, custom)
     _bodies(builder, model, places)
     _joints(builder, model, custom, places)
@@ -78,7 +79,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     cameras(builder, model, places)
     tendons(builder, model, places)
     if not disabled(model, "EQUALITY", "CONSTRAINT"):
-        equalities(builder, model, body_names(model), places)
+        equalities(builder, model, places)
     _actuators(builder, model, custom, places)
     sensors(builder, model, custom.types["sensor"], places)
     # A refused joint or actuator changes the lengths of a keyframe's arrays, which would add
@@ -94,9 +95,9 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     return system.replace(file_model=FileModel(model, system))
 
 
-def describe(model: mujoco.MjModel, note: support.Note, places: Places) -> ModelProblem:
+def describe(named: Names, note: support.Note, places: Places) -> ModelProblem:
     """Return a note as one sentence that names its element."""
-    name = names(model, note.kind)[note.number] if note.number >= 0 else ""
+    name = named[note.kind][note.number] if note.number >= 0 else ""
     place = places.get((note.kind, note.number), "")
     return ModelProblem.of(note.reason, note.kind, name, place)
 

@@ -4,19 +4,13 @@ They find what the compiler accepts silently, and what would exhaust memory or t
 report an error.
 """
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from brax.errors import ConfigError, ModelError, closest
+from brax.errors import ConfigError, ModelError
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.sources import (
-    ModelSource,
-    attached_name,
-    compiler_settings,
-    resolve_beside_include,
-)
+from brax.io.mjcf.limits import file_pixels, over_limit, too_large, too_long, too_many
+from brax.io.mjcf.numbers import number_or_zero
+from brax.io.mjcf.sources import ModelSource, compiler_settings, resolve_beside_include
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
 _NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
@@ -38,32 +32,7 @@ _NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
     "refname",
 )
 _ORDERED_RANGES = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
-_IMAGE_SIZES = ("width", "height", "nrow", "ncol")
 MAX_FLOAT32 = 3.4028234e38  # the largest float32, JAX's default type
-_MEMORY_LIMITS = {"pixels": 2**26, "vertices": 2**18, "numbers": 2**20}
-"""Maximum numbers, in a model, of pixels of its images, of vertices of its built-in meshes (MuJoCo
-takes 2 kB for each), and of numbers in its sensors, their histories and those of actuators."""
-_MAX_RANGEFINDER_PIXELS = 2**22
-_MAX_LENGTH_RANGE_STEPS = 100_000
-_USER_DATA_KINDS = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
-LIMITS = {
-    "size": {
-        **{f"nuser_{kind}": 10_000 for kind in _USER_DATA_KINDS},
-        "nkey": 10_000,
-        "njmax": 2**14,  # memory grows with its square
-        "nconmax": 2**20,
-        "nuserdata": 2**20,
-        "nstack": 2**31,
-        "memory": 2**34,
-    },
-    "user": {"dim": 2**20},
-    "contact": {"num": 2**20},
-    "any element": {"nsample": 2**10},
-}
-"""Maximum values by element and attribute: MuJoCo allocates memory in proportion to them."""
-
-_UNITS = "KMGTPE"
-_LENGTH_RANGE = {"timestep": "0.01", "inttotal": "10"}  # MuJoCo's defaults
 
 
 def check(source: ModelSource, outside: bool, max_elements: int) -> None:
@@ -78,13 +47,15 @@ def check(source: ModelSource, outside: bool, max_elements: int) -> None:
         ModelError: listing everything that is wrong with it.
     """
     check_limit(max_elements)
-    problems = list(_too_many(source, max_elements))
-    for each in (source, *source.files.values()):
-        problems += _too_large(each.root)
+    sources = (source, *source.files.values())
+    # These find the sizes of pictures, which count among the others.
+    files = [problem for each in sources for problem in _bad_files(each, outside)]
+    problems = list(too_many(source, max_elements))
+    for each in sources:
+        problems += too_large(each.root)
         problems += bad_settings(each.root)
         problems += _wrong_order(each.root)
-        problems += _bad_files(each, outside)
-    if problems:
+    if problems := problems + files:
         raise ModelError.of(problems)
 
 
@@ -101,212 +72,9 @@ def check_limit(max_elements: int) -> None:
 def bad_settings(root: Node) -> Iterator[str]:
     """Yield the numbers of all elements that are too large, take too long or are not finite."""
     for node in walk(root):
-        yield from _over_limit(node)
-    yield from _too_long(root)
+        yield from over_limit(node)
+    yield from too_long(root)
     yield from _bad_numbers(root)
-
-
-def _too_many(source: ModelSource, limit: int) -> Iterator[str]:
-    """Yield the kinds of element of which there are too many, copies included.
-
-    They are counted on the text, because `<replicate>`, `<flexcomp>` and `<attach>` can make
-    billions before the compiler notices.
-    """
-    problems: list[str] = []
-    total = _counted(source, problems)
-    yield from problems
-    for kind, number in total.items() if not problems else ():
-        if kind in _MEMORY_LIMITS:
-            if number > _MEMORY_LIMITS[kind]:
-                yield (
-                    f"{source.name}: model has {number:.0f} {kind} in all, copies counted "
-                    f"(limit {_MEMORY_LIMITS[kind]})"
-                )
-        elif number > limit:
-            plural = {"body": "bodies"}.get(kind, f"{kind}s")
-            yield (
-                f"{source.name}: model has {number:.0f} {plural} (limit {limit}); "
-                "pass max_elements to allow more"
-            )
-
-
-class _Count(NamedTuple):
-    """The numbers of elements below a node, by kind."""
-
-    every: Counter[str]
-    copied: Counter[str]
-    """The elements of which there are several copies, by kind."""
-
-
-def _counted(source: ModelSource, problems: list[str]) -> Mapping[str, float]:
-    """Return the number of bodies and geoms, and of copies of all other elements, by kind.
-
-    The kinds of `_MEMORY_LIMITS` are among them.
-
-    Args:
-        source: the text.
-        problems: list that the problems of `<attach>` are added to.
-    """
-    owners = {id(n): s for s in (source, *source.files.values()) for n in (s.root, *walk(s.root))}
-    found: dict[int, _Count] = {}
-    waiting: dict[int, list[Node]] = {}
-    stack = [source.root]
-    while stack:
-        node = stack[-1]
-        # The first visit puts what a node holds or copies on the stack, the second adds it up.
-        if id(node) not in waiting:
-            waiting[id(node)] = [*node.children, *_copied(owners[id(node)], node, problems)]
-            new = [n for n in waiting[id(node)] if id(n) not in found]
-            if cycle := [n for n in new if id(n) in waiting]:
-                problems.append(f"{node.place}: {node}: {cycle[0]} attaches itself")
-                return {}
-            stack += new
-            continue
-        stack.pop()
-        if id(node) not in found:
-            found[id(node)] = _count(node, [found[id(n)] for n in waiting[id(node)]])
-    total = found[id(source.root)]
-    whole = {kind: total.every[kind] for kind in ("geom", "body", *_MEMORY_LIMITS)}
-    copied = {kind: n for kind, n in total.copied.items() if kind not in _MEMORY_LIMITS}
-    # Sensors and actuators of what is replicated are replicated too.
-    whole["numbers"] *= max(copied.values(), default=1)
-    return copied | whole
-
-
-def _count(node: Node, parts: Sequence[_Count]) -> _Count:
-    """Return the numbers of elements of a node, from those of what it holds and copies."""
-    every, copied = (sum((part[k] for part in parts), Counter()) for k in (0, 1))
-    if node.tag == "model" and node.section == "asset":
-        # MuJoCo reads the file once for each such element, whether or not it is attached.
-        models = Counter({"attached model": 1 + every["attached model"]})
-        return _Count(models, models)
-    if node.section != "default" and (node.tag != "replicate" or not node.children):
-        every += Counter({_MADE.get(node.tag, node.tag): 1})
-        kind, number = _memory(node)
-        if 1 < number <= _MEMORY_LIMITS[kind]:  # what is above is a problem of its own
-            every[kind] += int(number)
-    if node.tag == "attach":
-        copied = Counter(every)
-    if node.tag in ("replicate", "composite", "flexcomp"):
-        copies = _product(node.attributes.get("count", "1"))
-        every = Counter({kind: n * copies for kind, n in every.items()})
-        copied = Counter(every) if copies > 1 else copied
-    return _Count(every, copied)
-
-
-_MADE = {"flexcomp": "body", "composite": "body"}
-"""The kind of element that another kind of element makes."""
-
-
-def _copied(source: ModelSource, node: Node, problems: list[str]) -> list[Node]:
-    """Return the elements of which a node is, or makes, a copy."""
-    if node.tag == "model" and node.section == "asset":
-        path = node.given.get("file")
-        return [m.root for k, m in enumerate(source.files.values()) if attached_name(k) == path]
-    if node.tag != "attach" or node.section != "worldbody":
-        return []
-    name = node.attributes.get("model")
-    if name is not None and name not in source.models:
-        problems.append(f"{node.place}: {node}: no model '{name}'.{closest(name, source.models)}")
-        return []
-    root = source.root if name is None else source.models[name].root
-    # All assets are copied too, and what refers to the bodies: at most all outside the tree.
-    outside = [n for n in root.children if n.tag not in ("worldbody", "default")]
-    for key in ("body", "frame"):
-        if (wanted := node.attributes.get(key)) is not None:
-            mine = [n for n in walk(root) if n.tag == key and n.attributes.get("name") == wanted]
-            if not mine:
-                problems.append(f"{node.place}: {node}: no {key} '{wanted}' in {root.file}")
-            return mine + outside
-    if name is None:
-        problems.append(f"{node.place}: {node}: give it a model, a body or a frame")
-        return []
-    return [*(n for n in root.children if n.tag == "worldbody"), *outside]
-
-
-def _too_large(root: Node) -> Iterator[str]:
-    """Yield the elements for which MuJoCo would allocate too much memory."""
-    rangefinders = [n for n in walk(root) if n.tag == "rangefinder" and "camera" in n.attributes]
-    samples = sum(_product(n.attributes.get("nsample", "1")) for n in rangefinders)
-    for node in walk(root):
-        kind, number = _memory(node)
-        limit: float = _MEMORY_LIMITS[kind]
-        if node.tag == "camera" and rangefinders:
-            kind, number = "pixels", _product(node.attributes.get("resolution", ""))
-            limit = _MAX_RANGEFINDER_PIXELS // samples
-        if number > limit and not any(_over_limit(node)):
-            yield f"{node.place}: {node} has {number:.0f} {kind} (limit {limit:.0f})"
-
-
-def _memory(node: Node) -> tuple[str, float]:
-    """Return a kind of `_MEMORY_LIMITS`, and the number of those that an element makes."""
-    given = node.attributes
-    if node.tag in ("texture", "hfield"):
-        return "pixels", _product(_image_size(node))
-    if node.tag == "mesh" and "builtin" in given:
-        # The first number is the resolution, in both directions but for plates and wedges.
-        rows, columns, *_ = [*given.get("params", "").split(), "1", "1"]
-        grid = given["builtin"] in ("plate", "wedge")
-        return "vertices", _product(f"{rows} {columns if grid else rows}")
-    if node.section in ("sensor", "actuator"):
-        widths = [given.get(key, "1") for key in ("dim", "num", "nsample")]
-    else:
-        widths = []
-    # MuJoCo's plugin touch_grid has a sensor of so many numbers.
-    widths += [
-        config.attributes.get("value", "1")
-        for config in node.children
-        if config.tag == "config" and config.attributes.get("key") in ("size", "nchannel")
-    ]
-    return "numbers", _product(" ".join(widths))
-
-
-def _image_size(node: Node) -> str:
-    """Return numbers whose product is the number of pixels of an image.
-
-    A cube texture has six square sides.
-    """
-    if node.tag == "texture" and node.attributes.get("type") != "2d":
-        width = node.attributes.get("width", "1")
-        return f"6 {width} {width}"
-    return " ".join(node.attributes.get(key, "1") for key in _IMAGE_SIZES)
-
-
-def _over_limit(node: Node) -> Iterator[str]:
-    """Yield the attributes of an element for which MuJoCo would allocate too much memory."""
-    for key, limit in (LIMITS["any element"] | LIMITS.get(node.tag, {})).items():
-        word = node.attributes.get(key, "").strip()
-        unit = word[-1:].upper()
-        # MuJoCo's documentation, size/memory: a letter such as K or M multiplies by a power of
-        # 1024.
-        scale = 1024 ** (_UNITS.find(unit) + 1) if unit else 1
-        if _number(word.rstrip(f"{_UNITS}{_UNITS.lower()}")) * scale > limit:
-            yield f"{node.place}: {node} {key} is {word} (limit {limit})"
-
-
-def _too_long(root: Node) -> Iterator[str]:
-    """Yield the settings with which MuJoCo would simulate too long to find length ranges."""
-    settings = dict(_LENGTH_RANGE)
-    for node in walk(root):
-        if node.tag != "lengthrange":
-            continue
-        settings |= {key: node.attributes[key] for key in settings if key in node.attributes}
-        timestep, total = (_number(settings[key]) for key in ("timestep", "inttotal"))
-        if not (0 < timestep < math.inf and 0 < total < math.inf):
-            yield (
-                f"{node.place}: {node} timestep and inttotal must be positive numbers, "
-                f"got {settings['timestep']} and {settings['inttotal']}"
-            )
-        elif total / timestep > _MAX_LENGTH_RANGE_STEPS:
-            yield (
-                f"{node.place}: {node} takes {total / timestep:.0f} steps, inttotal / timestep "
-                f"(limit {_MAX_LENGTH_RANGE_STEPS})"
-            )
-
-
-def _product(words: str) -> float:
-    """Return the product of numbers, each counted as at least one."""
-    return math.prod(max(_number(word), 1.0) for word in words.split())
 
 
 def _bad_numbers(root: Node) -> Iterator[str]:
@@ -316,7 +84,7 @@ def _bad_numbers(root: Node) -> Iterator[str]:
             if node.tag in _TEXT_ELEMENTS or key.rstrip("12") in _NAMES:
                 continue
             for word in value.split():
-                if not abs(_number(word)) <= MAX_FLOAT32:
+                if not abs(number_or_zero(word)) <= MAX_FLOAT32:
                     yield f"{node.place}: {node} {key}: {word} is not finite"
                     break
 
@@ -325,7 +93,7 @@ def _wrong_order(root: Node) -> Iterator[str]:
     """Yield the ranges whose ends are swapped; MuJoCo takes some of them for 'unlimited'."""
     for node in walk(root):
         for key in _ORDERED_RANGES:
-            numbers = [_number(word) for word in node.attributes.get(key, "").split()]
+            numbers = [number_or_zero(word) for word in node.attributes.get(key, "").split()]
             if len(numbers) == 2 and numbers[0] > numbers[1]:
                 hint = (
                     '; joints with angles are in degrees unless <compiler angle="radian"/>'
@@ -355,15 +123,7 @@ def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
                 path, problem = resolve_beside_include(source, node, folder, name, outside)
                 if problem:
                     yield problem
+                    continue
                 node.given[key] = str(path)
-
-
-def _number(word: str) -> float:
-    """Return the number that a word represents.
-
-    It is 0 for any other word, which MuJoCo's compiler reports itself.
-    """
-    try:
-        return float(word)
-    except ValueError:
-        return 0.0
+                if node.tag in ("texture", "hfield"):
+                    node.pixels += file_pixels(path)

@@ -61,6 +61,20 @@ def body_names(model: mujoco.MjModel) -> list[str]:
     return [WORLD, *names(model, "body")[1:]]
 
 
+class Names(dict[str, list[str]]):
+    """The names of a model's elements by kind, each kind found once; of bodies, `body_names`."""
+
+    def __init__(self, model: mujoco.MjModel) -> None:
+        """Find no names yet."""
+        super().__init__()
+        self._model = model
+
+    def __missing__(self, kind: str) -> list[str]:
+        """Find the names of a kind."""
+        self[kind] = body_names(self._model) if kind == "body" else names(self._model, kind)
+        return self[kind]
+
+
 def keyword(enum: Any, value: int) -> str:
     """Return one of MuJoCo's constants as files write it: `mjJNT_HINGE` is 'hinge'."""
     return enum(int(value)).name.split("_", 1)[1].lower()

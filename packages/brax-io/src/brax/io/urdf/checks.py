@@ -1,12 +1,14 @@
 """Finds the errors in a robot's text, and what is ignored in it, before MuJoCo sees it."""
 
-import math
+from collections import Counter
 from collections.abc import Iterator
 
 from brax.errors import closest
 from brax.io._nodes import Node, walk
 from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings
 from brax.io.mjcf.errors import schema
+from brax.io.mjcf.limits import MEMORY_LIMITS, STORED, stored_numbers
+from brax.io.mjcf.numbers import number
 
 JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
 """The supported types of joints."""
@@ -87,7 +89,16 @@ def bad(root: Node, limit: int) -> list[str]:
         *_bad_mimics(root),
         *_bad_numbers(root),
         *bad_settings(settings),
+        *_too_much_stored(root, settings),
     ]
+
+
+def _too_much_stored(root: Node, settings: Node) -> Iterator[str]:
+    """Yield that MuJoCo's settings ask for too much memory for as many links."""
+    every = Counter(n.tag for n in walk(root))
+    number = stored_numbers(list(walk(settings)), every | {"body": every["link"]})
+    if number > MEMORY_LIMITS[STORED]:
+        yield f"{root.file}: robot has {number:.0f} {STORED} (limit {MEMORY_LIMITS[STORED]})"
 
 
 def _macros(root: Node) -> Iterator[Node]:
@@ -107,6 +118,9 @@ def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
             elif node.tag == "mimic" and parent.attributes.get("type") == "fixed":
                 yield node, "the joint is fixed"
             elif node.tag == "limit":
+                low, high = _bounds(node)
+                if low == high and parent.attributes.get("type") in ("revolute", "prismatic"):
+                    yield node, "lower and upper are equal: the joint has no limit, as in MuJoCo"
                 if "effort" in node.attributes:
                     yield node, "effort: only urdf.load(..., motors=True) reads it"
                 if "velocity" in node.attributes:
@@ -185,6 +199,11 @@ def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
         if link not in links:
             problem = f"its {role} '{link}' is not a link.{closest(link, links)}"
             yield f"{joint.place}: {joint}: {problem}"
+    if _link(joint, "child") == WORLD:
+        yield (
+            f"{joint.place}: {joint}: its child '{WORLD}' is the world itself, which is the child "
+            "of no joint: rename that link"
+        )
     parent = _link(joint, "parent")
     if kind == "floating" and parent in links and parent != WORLD:
         yield (
@@ -238,31 +257,27 @@ def _bad_numbers(root: Node) -> Iterator[str]:
         for key in _NUMBERS.get(node.tag, ()):
             yield from _bad_number(node, key)
         if node.tag == "limit":
-            low, high = (_number(node.attributes.get(key, "0")) for key in ("lower", "upper"))
-            if low > high:
+            low, high = _bounds(node)
+            if low is not None and high is not None and low > high:
                 yield f"{node.place}: {node}: lower {low:g} is above upper {high:g}"
+
+
+def _bounds(limit: Node) -> tuple[float | None, float | None]:
+    """Return the lower and the upper bound of a limit, by default 0; None for one that is bad."""
+    low, high = (number(limit.attributes.get(key) or "0") for key in ("lower", "upper"))
+    return low, high
 
 
 def _bad_number(node: Node, key: str) -> Iterator[str]:
     words = node.attributes.get(key, "").split()
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError:
-        if node.tag == "mimic":  # MuJoCo does not get it; it reports the other elements itself
-            yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
-        return
-    if node.tag == "mimic" and key in node.attributes and len(numbers) != 1:
+    numbers = [x for x in map(number, words) if x is not None]
+    if node.tag == "mimic" and key in node.attributes and not len(numbers) == len(words) == 1:
         yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
+    elif len(numbers) < len(words):
+        return  # MuJoCo reports it
     elif not all(abs(x) <= MAX_FLOAT32 for x in numbers):
         yield f"{node.place}: {node} {key}: {node.attributes[key]} is not finite"
     elif node.tag == "mass" and any(x < 0 for x in numbers):
         yield f"{node.place}: {node} {key} must not be negative, got {numbers[0]:g}"
     elif node.tag in _SIZES and any(x <= 0 for x in numbers):
         yield f"{node.place}: {node} {key} must be positive, got {node.attributes[key]}"
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return math.nan

@@ -15,8 +15,8 @@ from brax.io.urdf import collada, stl
 Packages = Mapping[str, str | os.PathLike[str]]
 
 _OF_PACKAGES = ("package", "model")
+_MANIFESTS = ("package.xml", "model.config")  # of ROS, and of Gazebo
 _CONVERTED = (".dae", ".stl")
-_NEAR = 3  # the directory of the robot's file, its parent and its grandparent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,22 +118,23 @@ class Meshes:
         start = self.source.directory
         above = (start.resolve(), *start.resolve().parents) if start is not None else ()
         named = [path for path in above if path.name == name]
-        # A robot's file could otherwise name a package `home` and read any mesh of the user.
-        allowed = [
-            path
-            for path in named
-            if self.outside or path in above[:_NEAR] or (path / "package.xml").is_file()
-        ]
+        # A robot's file could otherwise name a package `home` and read any mesh of the user. The
+        # files of its own directory it may read anyway.
+        allowed = [path for path in named if self.outside or path == above[0] or _is_package(path)]
         if allowed:
             return allowed[0], ""
         unknown = f"{node.place}: {node}: package '{name}' is unknown: "
         if not named:
             return Path(), f"{unknown}pass package_paths={{'{name}': ...}}"
         return Path(), (
-            f"{unknown}{named[0]} has no package.xml, and is not the directory of the robot's "
-            f"file, its parent or its grandparent. Pass package_paths={{'{name}': "
-            f"'{named[0]}'}}, or allow_external_assets=True if you trust the model"
+            f"{unknown}{named[0]} has no {_MANIFESTS[0]}. If you trust the model, add one, which "
+            f"may be empty, or pass package_paths={{'{name}': '{named[0]}'}}, or "
+            "allow_external_assets=True"
         )
+
+
+def _is_package(path: Path) -> bool:
+    return any((path / manifest).is_file() for manifest in _MANIFESTS)
 
 
 def _readable(path: Path) -> tuple[str, bytes]:

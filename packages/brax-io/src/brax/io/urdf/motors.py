@@ -5,6 +5,7 @@ from collections.abc import Container, Iterator
 import mujoco
 
 from brax.io._nodes import Node, walk
+from brax.io.mjcf.numbers import number_or_zero
 
 _DRIVING = ("transmission", "ros2_control")
 """Elements that name the joints that actuators drive."""
@@ -40,9 +41,9 @@ def _efforts(root: Node) -> Iterator[tuple[str, float]]:
     """Yield the joints with a limit of effort, and the limits."""
     for joint in root.children:
         tags = {node.tag: node for node in joint.children}
-        given = float(tags["limit"].attributes.get("effort", "0")) if "limit" in tags else 0.0
-        if joint.tag == "joint" and given > 0:
-            yield joint.attributes["name"], given
+        given = tags["limit"].attributes.get("effort", "") if "limit" in tags else ""
+        if joint.tag == "joint" and (effort := number_or_zero(given)) > 0:
+            yield joint.attributes["name"], effort
 
 
 def _named(root: Node) -> set[str]:

@@ -20,6 +20,7 @@ from brax.io.mjcf.build import build
 from brax.io.mjcf.checks import check_limit
 from brax.io.mjcf.compile import compiled
 from brax.io.mjcf.errors import explain
+from brax.io.mjcf.numbers import number_or_zero
 from brax.io.mjcf.reader import MAX_ELEMENTS, Finding, named_pipeline, of_pipeline
 from brax.io.mjcf.sources import ModelSource
 from brax.io.urdf import checks
@@ -42,8 +43,8 @@ def load(
     Args:
         path: the file.
         package_paths: directory of each package in the paths of meshes (`package://NAME/...`,
-            `model://NAME/...`). Another package is a directory of that name above the file: one
-            with a `package.xml`, or the file's own directory, its parent or its grandparent.
+            `model://NAME/...`). Another package is a directory of that name above the file that
+            has a `package.xml` (or Gazebo's `model.config`), or the file's own directory.
         floating_base: whether the root link is free to move; otherwise it is fixed to the world.
         motors: whether the joints that a `<transmission>` or `<ros2_control>` names have motors; in
             a file without these, all that have a limit of effort and follow no other. A control is
@@ -155,6 +156,7 @@ def _system(
     for joint, mimic in mimics:
         joint.children.remove(mimic)  # MuJoCo 3 skips it, so it is added to the spec below
     followers = [(joint, mimic) for joint, mimic in mimics if not _is_fixed(joint)]
+    _complete_limits(source.root)
     text, nodes = write(source.root)
     try:
         spec = mujoco.MjSpec.from_string(text, assets=assets)
@@ -209,13 +211,25 @@ def _is_fixed(joint: Node) -> bool:
     return joint.attributes.get("type") == "fixed"
 
 
+def _complete_limits(root: Node) -> None:
+    """Write URDF's default, 0, for the bound that a limit leaves out.
+
+    MuJoCo reads a limit with one bound as none.
+    """
+    for joint in _joints(root):
+        for limit in (n for n in joint.children if n.tag == "limit"):
+            absent = [key for key in ("lower", "upper") if not limit.attributes.get(key)]
+            if len(absent) == 1:
+                limit.given[absent[0]] = "0"
+
+
 def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
     """Add the equality constraint of a joint that follows another.
 
     Source: URDF's specification of `<mimic>`: `q = multiplier * q_other + offset`.
     """
     offset, multiplier = (
-        float(mimic.attributes.get(key, standard))
+        number_or_zero(mimic.attributes.get(key, standard))
         for key, standard in (("offset", "0"), ("multiplier", "1"))
     )
     equality = spec.add_equality()

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax import plugins
-from brax.base import State, System
+from brax.base import State
 from brax.errors import ConfigError, closest
 from brax.io.live import Source
 from brax.io.viewer import rollout
@@ -64,8 +64,7 @@ def _random(env: Any) -> Callable[..., Any]:
 def _acting(
     env: Any, name: str, policy: Callable[..., object], repeat: int, seed: int, title: str
 ) -> Source:
-    if not isinstance(getattr(env, "sys", None), System):
-        raise ConfigError(f"environment '{name}' has no System, so no page can show it")
+    rollout.check_shown(env, name)
     moments = _episodes(env, policy, repeat, jax.random.key(seed))
     return Source(env.sys, float(env.dt), title, moments)
 

@@ -59,8 +59,9 @@ def joint_rows(sys: System) -> list[dict[str, Any]]:
             "link": sys.joint_link[j],
             "q": [starts[j], kind.q_width],
             "unit": _unit(sys, j),
-            # The angle of a ball joint is never negative, so its lower limit is infinite.
-            "range": [float(max(lower[d], -9e9)), float(upper[d])] if limited else None,
+            # A bound may be infinite, which JSON cannot be: a joint is bounded on one side, or the
+            # angle of a ball joint is never negative.
+            "range": np.clip([lower[d], upper[d]], -9e9, 9e9).tolist() if limited else None,
             "anchor": np.asarray(sys.joint.pos[j], float).tolist(),
             "axis": (np.asarray(sys.joint.axis[j], float) * (kind.qd_width == 1)).tolist(),
             "row": moving.index(j) if j in moving else -1,

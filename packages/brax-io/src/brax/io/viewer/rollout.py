@@ -122,6 +122,20 @@ def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
     return env, load_policy(run.trainer, checkpoint, env)
 
 
+def check_shown(env: Any, name: str) -> None:
+    """Check that a page can show an environment.
+
+    Raises:
+        ConfigError: if it has no system, or no duration of a step.
+    """
+    if not isinstance(getattr(env, "sys", None), System):
+        raise ConfigError(f"environment '{name}' has no System, so no page can show it")
+    if not hasattr(env, "dt"):
+        raise ConfigError(
+            f"environment '{name}' has no dt, the duration of a step [s], so no page can show it"
+        )
+
+
 def episode(run: Run, checkpoint: Path, steps: int | None, seed: int) -> Rollout:
     """Return one episode of a trained agent, up to its end or `steps` environment steps.
 
@@ -135,8 +149,7 @@ def episode(run: Run, checkpoint: Path, steps: int | None, seed: int) -> Rollout
         BraxError: if the environment, the trainer or the checkpoint cannot be loaded.
     """
     env, policy = trained(run, checkpoint)
-    if not isinstance(getattr(env, "sys", None), System):
-        raise ConfigError(f"environment '{run.environment}' has no System, so no page can show it")
+    check_shown(env, run.environment)
     play = functools.partial(_roll_out, env, policy, run.action_repeat, steps or run.episode_length)
     roll_out = jax.jit(play, compiler_options=gpu_options())
     rows = jax.device_get(roll_out(jax.random.key(seed)))

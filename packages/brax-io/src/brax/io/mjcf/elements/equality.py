@@ -1,19 +1,18 @@
 """Equality constraints of MuJoCo's compiled model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
 import numpy as np
 
 from brax.builder import ModelBuilder
-from brax.io.mjcf.names import keyword, names
+from brax.io.mjcf.names import Names, keyword
 
 
 def equalities(
     builder: ModelBuilder,
     model: mujoco.MjModel,
-    bodies: Sequence[str],
     places: Mapping[tuple[str, int], str],
 ) -> None:
     """Add the constraints that are active and supported; `support` reports the others.
@@ -21,16 +20,16 @@ def equalities(
     Args:
         builder: the model builder.
         model: MuJoCo's model.
-        bodies: the builder's names of the bodies.
         places: the place of each element in the file.
     """
-    named = names(model, "equality")
+    named = Names(model)
     for e in np.flatnonzero(model.eq_active0).tolist():
         kind = keyword(mujoco.mjtEq, model.eq_type[e])
         if kind in _ADD:
             softness = dict(solref=model.eq_solref[e], solimp=model.eq_solimp[e])
             line = places.get(("equality", e), "")
-            _ADD[kind](builder, model, e, bodies, dict(name=named[e], line=line, **softness))
+            common = dict(name=named["equality"][e], line=line, **softness)
+            _ADD[kind](builder, model, e, named, common)
 
 
 def _objects(model: mujoco.MjModel, e: int) -> tuple[int, int]:
@@ -38,28 +37,25 @@ def _objects(model: mujoco.MjModel, e: int) -> tuple[int, int]:
 
 
 def _coupling(
-    builder: ModelBuilder, model: mujoco.MjModel, e: int, _: Sequence[str], common: dict[str, Any]
+    builder: ModelBuilder, model: mujoco.MjModel, e: int, named: Names, common: dict[str, Any]
 ) -> None:
     kind = keyword(mujoco.mjtEq, model.eq_type[e])
-    named = names(model, kind)
-    first, second = (named[k] if k >= 0 else "" for k in _objects(model, e))
+    first, second = (named[kind][k] if k >= 0 else "" for k in _objects(model, e))
     builder.add_coupling(first, second, of=kind, polycoef=model.eq_data[e, :5], **common)
 
 
-def _ends(
-    model: mujoco.MjModel, e: int, bodies: Sequence[str]
-) -> tuple[list[str], tuple[int, int] | None]:
+def _ends(model: mujoco.MjModel, e: int, named: Names) -> tuple[list[str], tuple[int, int] | None]:
     """Return the two bodies, and the sites on them if the constraint is between sites."""
     pair = _objects(model, e)
     if model.eq_objtype[e] != mujoco.mjtObj.mjOBJ_SITE:
-        return [bodies[k] for k in pair], None
-    return [bodies[model.site_bodyid[k]] for k in pair], pair
+        return [named["body"][k] for k in pair], None
+    return [named["body"][model.site_bodyid[k]] for k in pair], pair
 
 
 def _connect(
-    builder: ModelBuilder, model: mujoco.MjModel, e: int, bodies: Sequence[str], common: Any
+    builder: ModelBuilder, model: mujoco.MjModel, e: int, named: Names, common: dict[str, Any]
 ) -> None:
-    (first, second), sites = _ends(model, e, bodies)
+    (first, second), sites = _ends(model, e, named)
     data = model.eq_data[e]
     # For bodies, eq_data holds the anchor in the frame of each; for sites, they are the anchors.
     points = data[:6].reshape(2, 3) if sites is None else model.site_pos[list(sites)]
@@ -67,9 +63,9 @@ def _connect(
 
 
 def _weld(
-    builder: ModelBuilder, model: mujoco.MjModel, e: int, bodies: Sequence[str], common: Any
+    builder: ModelBuilder, model: mujoco.MjModel, e: int, named: Names, common: dict[str, Any]
 ) -> None:
-    (first, second), sites = _ends(model, e, bodies)
+    (first, second), sites = _ends(model, e, named)
     data = model.eq_data[e]
     # eq_data of a weld: anchor on the second body (3), pose of the second body relative to the
     # first (7), torquescale.

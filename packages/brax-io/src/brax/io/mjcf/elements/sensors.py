@@ -10,7 +10,7 @@ from brax import plugins
 from brax.builder import ModelBuilder
 from brax.errors import ModelProblem, closest
 from brax.io.mjcf.elements import distances
-from brax.io.mjcf.names import body_names, disabled, keyword, names
+from brax.io.mjcf.names import Names, disabled, keyword
 from brax.sensors import SensorType
 
 _RENAMED = {"jointactfrc": "jointactuatorfrc"}
@@ -28,13 +28,16 @@ class Read(NamedTuple):
     reference: tuple[str, str] | None
 
 
-def read_sensor(model: mujoco.MjModel, sensor: int, plugin_types: Mapping[int, str]) -> Read | str:
+def read_sensor(
+    model: mujoco.MjModel, sensor: int, plugin_types: Mapping[int, str], named: Names
+) -> Read | str:
     """Return a sensor as the builder takes it, or the reason why it is left out.
 
     Args:
         model: MuJoCo's model.
         sensor: the sensor's id.
         plugin_types: plugin types of sensors, by id.
+        named: the names of the model's elements.
     """
     if disabled(model, "SENSOR"):
         return "only observes; sensors are disabled"
@@ -57,12 +60,11 @@ def read_sensor(model: mujoco.MjModel, sensor: int, plugin_types: Mapping[int, s
     hidden = _hidden(model, sensor_type, int(model.sensor_objid[sensor]))
     if hidden:
         return f"only observes; {hidden}"
-    measured = _object(model, sensor_type, model.sensor_objtype[sensor], model.sensor_objid[sensor])
-    reference = None
+    of, index = model.sensor_objtype[sensor], model.sensor_objid[sensor]
+    measured, reference = _object(model, sensor_type, of, index, named), None
     if model.sensor_refid[sensor] >= 0:
-        reference = _object(
-            model, sensor_type, model.sensor_reftype[sensor], model.sensor_refid[sensor]
-        )
+        of, index = model.sensor_reftype[sensor], model.sensor_refid[sensor]
+        reference = _object(model, sensor_type, of, index, named)
     for each in (measured, reference):
         if isinstance(each, str):
             return f"only observes; {each}"
@@ -93,8 +95,9 @@ def sensors(
     places: Mapping[tuple[str, int], str],
 ) -> None:
     """Add the sensors that are supported; `support` reports the others."""
-    for i, name in enumerate(names(model, "sensor")):
-        found = read_sensor(model, i, plugin_types)
+    named = Names(model)
+    for i, name in enumerate(named["sensor"]):
+        found = read_sensor(model, i, plugin_types, named)
         if isinstance(found, str):
             # A plugin's sensor was asked for by name, so leaving it out is an error.
             if i in plugin_types:
@@ -117,14 +120,15 @@ def sensors(
 
 def left_out(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> Iterator[tuple[int, str]]:
     """Yield the sensors that are not read, and why."""
+    named = Names(model)
     for i in range(model.nsensor):
-        found = read_sensor(model, i, plugin_types)
+        found = read_sensor(model, i, plugin_types, named)
         if isinstance(found, str) and i not in plugin_types:
             yield i, found
 
 
 def _object(
-    model: mujoco.MjModel, sensor_type: object, objtype: int, index: int
+    model: mujoco.MjModel, sensor_type: object, objtype: int, index: int, named: Names
 ) -> tuple[str, str] | str:
     """Return the measured object as (kind, name), or the reason why it is not supported."""
     word = keyword(mujoco.mjtObj, objtype)
@@ -150,9 +154,7 @@ def _object(
             return "its geom is of a shape that is not read"
         if distances.turned(model, index):
             return "its geom is a gear whose alpha is not 0: its frame is turned with it"
-    if kind in ("body", "inertia"):
-        return kind, body_names(model)[index]
-    return kind, names(model, kind)[index]
+    return kind, named["body" if kind == "inertia" else kind][index]
 
 
 def _alone(model: mujoco.MjModel, body: int) -> bool:

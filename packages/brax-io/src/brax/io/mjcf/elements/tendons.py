@@ -6,7 +6,7 @@ import mujoco
 
 from brax.builder import ModelBuilder
 from brax.io.mjcf.elements.actuators import reflected
-from brax.io.mjcf.names import disabled, names, polynomials
+from brax.io.mjcf.names import Names, disabled, polynomials
 
 
 def tendons(
@@ -19,7 +19,8 @@ def tendons(
         model: MuJoCo's model.
         places: the place of each element in the file.
     """
-    joints, named = names(model, "joint"), names(model, "tendon")
+    named = Names(model)
+    joints = named["joint"]
     no_spring = disabled(model, "SPRING", "PASSIVE")
     no_damper = disabled(model, "DAMPER", "PASSIVE")
     limited = model.tendon_limited * (not disabled(model, "LIMIT", "CONSTRAINT"))
@@ -35,8 +36,8 @@ def tendons(
         fixed = is_fixed(model, t)
         builder.add_tendon(
             {joints[model.wrap_objid[w]]: float(model.wrap_prm[w]) for w in wraps if fixed},
-            named[t],
-            path=[] if fixed else [_path_part(model, w) for w in wraps],
+            named["tendon"][t],
+            path=[] if fixed else [_path_part(model, w, named) for w in wraps],
             stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
             damping=0.0 if no_damper else float(model.tendon_damping[t] + brake[t]),
             stiffness_poly=springs[t] * (not no_spring),
@@ -55,16 +56,16 @@ def tendons(
         )
 
 
-def _path_part(model: mujoco.MjModel, wrap: int) -> str | tuple[str, str] | float:
+def _path_part(model: mujoco.MjModel, wrap: int, named: Names) -> str | tuple[str, str] | float:
     """Return one element of a spatial tendon's path, as the builder takes it."""
-    sites, number = names(model, "site"), float(model.wrap_prm[wrap])
+    sites, number = named["site"], float(model.wrap_prm[wrap])
     what, index = model.wrap_type[wrap], model.wrap_objid[wrap]
     # `wrap_prm` is the divisor of a pulley, the weight of a joint, and the id of a side site.
     if what == mujoco.mjtWrap.mjWRAP_PULLEY:
         return number
     if what == mujoco.mjtWrap.mjWRAP_SITE:
         return sites[index]
-    return names(model, "geom")[index], sites[int(number)] if number >= 0 else ""
+    return named["geom"][index], sites[int(number)] if number >= 0 else ""
 
 
 def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
