@@ -61,7 +61,7 @@ def test_show_with_a_picture(tmp_path, capsys):
     assert "cannot draw 'fast': it has no model" in capsys.readouterr().err
 
 
-class ThirdParty:
+class Foreign:
     """Waits."""
 
     action_size = 1
@@ -78,7 +78,7 @@ class ThirdParty:
 @pytest.mark.parametrize("name", ["waiting", "waiting[/v2]"])
 def test_one_of_another_package(name):
     """It is no `Env`, and its name may hold what Rich would take for markup."""
-    register_environment(name, ThirdParty)  # type: ignore[arg-type]
+    register_environment(name, Foreign)  # type: ignore[arg-type]
     try:
         listed = CliRunner().invoke(envs)
         assert listed.exit_code == 0 and name in listed.output

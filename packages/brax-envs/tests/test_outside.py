@@ -245,7 +245,7 @@ def test_fewer_actions_than_actuators(gym):
     env.step(env.action_space.sample())
 
 
-class ThirdParty:
+class Foreign:
     """An environment that is no `Env`: it has what the wrappers need, and no more."""
 
     action_size = 1
@@ -258,9 +258,9 @@ class ThirdParty:
 
 
 def test_an_environment_need_not_be_an_env(gym):
-    wrapped: Any = AutoResetWrapper(EpisodeWrapper(ThirdParty(), 3))  # type: ignore[arg-type]
-    assert type(wrapped.unwrapped) is ThirdParty
-    for env in (gym.GymWrapper(ThirdParty()), gym.GymWrapper(wrapped)):
+    wrapped: Any = AutoResetWrapper(EpisodeWrapper(Foreign(), 3))  # type: ignore[arg-type]
+    assert type(wrapped.unwrapped) is Foreign
+    for env in (gym.GymWrapper(Foreign()), gym.GymWrapper(wrapped)):
         assert env.reset(seed=0)[0].tolist() == [0, 0]
         assert env.step(np.full(1, 0.5, np.float32))[1] == 0.5
 
